@@ -46,6 +46,7 @@ def test_the_generated_files_are_fresh() -> None:
     assert make_schema.REQUESTS_TARGET.read_text(encoding="utf-8") == make_schema.render_requests()
     assert make_schema.NAMES_TARGET.read_text(encoding="utf-8") == make_schema.render_names()
     assert make_schema.GUESTS_TARGET.read_text(encoding="utf-8") == make_schema.render_guests()
+    assert make_schema.RIGHTS_TARGET.read_text(encoding="utf-8") == make_schema.render_rights()
     assert make_answers.TARGET.read_text(encoding="utf-8") == make_answers.render()
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .._api.access.privileges import Privileges
 from .._cluster.state import ClusterState, StorageRow, VmRow
 from .._cluster.storages.contents import read_contents
 from .._container.kind import CONTAINER
 from .._core.errors import ConfigurationError, FleetError
 from .._core.formatting import first_of
-from .._protection.privileges import Privileges
 from .._vm.kind import VM
 from .archive import Archive, archive_of
 

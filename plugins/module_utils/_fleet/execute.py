@@ -29,6 +29,7 @@ from .._core.result import Result
 from .._guest.flow.apply import apply_plan, preview, with_view
 from .._guest.flow.flow import GuestPlan
 from .._guest.model import Actual
+from .._resource.engine import read_privileges
 from .._resource.execute import after_writes
 from .pace import RebootCandidate, RebootQueue, RunProgress, resources_of, takes_down
 from .plan import READERS, PlannedGuest
@@ -296,13 +297,20 @@ class Executor:
 
 
 def preview_all(plans: list[PlannedGuest]) -> list[VmOutcome]:
-    """Return the outcome that each plan would have, without executing it."""
+    """Return the outcome that each plan would have, without executing it.
+
+    One request for the privileges of the login, if a guest would change.
+    """
+    made = [planned.vm_plan for planned in plans if planned.vm_plan is not None]
+    held = None
+    if made:
+        held = read_privileges(made[0].context.client, [vm_plan.plan for vm_plan in made])
 
     def one(planned: PlannedGuest) -> VmOutcome:
         if planned.vm_plan is None:
             return VmOutcome(planned, error=planned.error)
         try:
-            return VmOutcome(planned, preview(planned.vm_plan), planned.error)
+            return VmOutcome(planned, preview(planned.vm_plan, held), planned.error)
         except FleetError as error:
             return VmOutcome(planned, error=error)
 

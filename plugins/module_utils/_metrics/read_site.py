@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._api.access.privileges import Privileges
 from .._api.path_templates import count_requests
 from .._cluster.drill.copies import without_copies
 from .._cluster.state import VmRow, cluster_state_of, with_names
@@ -21,7 +22,6 @@ from .._facts.partial_read import node_states, standing
 from .._kinds.words import TYPES, contents_of
 from .._protection.backups import read_backups
 from .._protection.model import CopySummary
-from .._protection.privileges import Privileges
 from .._protection.snapshots import read_snapshots
 from . import model
 from .model import MetricsOptions, SiteFacts

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from .._api.access.privileges import Privileges
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.storages.contents import StorageContents, read_contents
 from .._core.errors import FleetError, PermissionDenied
 from .._kinds.words import VM, label_of
 from .._tasks.read import read_removals
 from .model import CopySummary
-from .privileges import Privileges
 
 if TYPE_CHECKING:
     from .._api.client import Client

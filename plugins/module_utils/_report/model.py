@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from .._api.access.privileges import Privileges
 from .._cluster.quota import Limits
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
@@ -18,7 +19,6 @@ from .._drift.model import DriftReading
 from .._drill.record import GuestKey, RestoreProof
 from .._guest.model import Actual
 from .._protection.model import CopySummary
-from .._protection.privileges import Privileges
 from .._snapshot.model import Snapshot
 
 Row = Mapping[str, Any]

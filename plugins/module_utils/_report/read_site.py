@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .._api.access.privileges import Privileges
 from .._api.caching import CachingReader
 from .._backup.job.coverage import jobs_by_guest, named_jobs
 from .._cluster.drill.copies import without_copies
@@ -27,7 +28,6 @@ from .._guest.live.read import read_wherever
 from .._kinds.words import TYPES, contents_of, kind_of_row
 from .._protection.backups import read_backups
 from .._protection.model import CopySummary
-from .._protection.privileges import Privileges
 from .._snapshot.read import tree_of
 from .model import ReportOptions, Row, SiteReading, VmReading
 

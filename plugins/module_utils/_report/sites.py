@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._api.access.privileges import Privileges
 from .._cluster.state import VmRow
 from .._kinds.words import VIRTUAL_MACHINE, kind_name
-from .._protection.privileges import Privileges
 from .model import Row, SiteReading
 
 _OF_CLUSTER = ("name", "version", "quorate", "storages", "containers", "failed_tasks", "health")

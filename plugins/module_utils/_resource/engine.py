@@ -6,13 +6,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from .._api.access.privileges import Privileges
+from .._api.access.required import RequiredRequest, find_missing
+from .._core.failures.classify import classify
 from .._schema.requests import require_accepted
-from .execute import Execution, Steps, after_writes, execute
+from .execute import Execution, Steps, after_writes, attempted, execute
 from .plan import Plan
+from .protocols import Api
 
 Outcome = TypeVar("Outcome")
 """The report of a resource: a result, or its part of the result for several resources."""
@@ -36,6 +40,33 @@ class Resource(Steps, Generic[Outcome]):
         raise NotImplementedError
 
 
+def read_privileges(client: Api, plans: Iterable[Plan]) -> Privileges | None:
+    """Return the privileges of the login, None if no step of the plans has a known check."""
+    if all(request.check is None for plan in plans for request in _requests(plan)):
+        return None
+    return Privileges(client.get("access", "permissions") or {})
+
+
+def require_privileges(plan: Plan, held: Privileges | None) -> None:
+    """Raise PermissionDenied for the first step that PVE would refuse, as in a run."""
+    if held is None:
+        return
+    for step, request in zip(plan.steps, _requests(plan), strict=True):
+        missing = find_missing(request, held)
+        if missing is None:
+            continue
+        path = "/" + "/".join(map(str, step.path))
+        message = f"Permission check failed ({missing})".removesuffix(" ()")
+        error = classify(step.method, path, 403, message, message, {})
+        raise error.on(attempted=attempted(step.summary), tries=1)
+
+
+def _requests(plan: Plan) -> list[RequiredRequest]:
+    named = (step.data.get(key) for step in plan.steps for key in ("pool", "poolid"))
+    pools = frozenset(str(pool) for pool in named if pool)
+    return [RequiredRequest(step.method, step.path, step.data, pools) for step in plan.steps]
+
+
 def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
     """Carry out the plan of a resource and return the result; in check mode write nothing.
 
@@ -45,6 +76,8 @@ def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
         require_accepted(
             step.path, step.data, resource.option_names, lambda: resource.client.release()
         )
+    if check_mode:
+        require_privileges(resource.plan, read_privileges(resource.client, [resource.plan]))
     if check_mode or not resource.plan.changed:
         return resource.preview()
     execution = execute(resource, resource.plan)

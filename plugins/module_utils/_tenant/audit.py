@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._access.effective import read_privileges
+from .._api.access.privileges import Privileges
 from .._cluster.restoring import seems_bare
 from .._cluster.state import VmRow
 from .._cluster.storages.contents import StorageContents
@@ -19,7 +20,6 @@ from .._cluster.tenant import tenants_of
 from .._core.errors import FleetError
 from .._guest.model import Actual
 from .._ha.sids import vmid_of
-from .._protection.privileges import Privileges
 from .describe import over_quota, privileged_among
 from .facts import TenantFacts, entries_of, other_rights
 from .marks import stray_tokens

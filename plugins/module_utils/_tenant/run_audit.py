@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._access.realm import kinds_of_realms
+from .._api.access.privileges import Privileges
 from .._api.caching import CachingReader
 from .._backup.job.coverage import jobs_by_guest, named_jobs
 from .._cluster.state import ClusterState, VmRow, with_names
@@ -22,7 +23,6 @@ from .._core.result import Result
 from .._guest.model import Actual
 from .._ha.checks import RULES_SINCE, read_rules
 from .._kinds.words import contents_of
-from .._protection.privileges import Privileges
 from .._spec.tenants import read_estate_tenants
 from .audit import (
     UNKNOWN,

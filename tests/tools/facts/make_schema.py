@@ -35,6 +35,7 @@ TARGET, OLDER_TARGET = FOLDER / "qemu.py", FOLDER / "older.py"
 LXC_TARGET = FOLDER / "lxc.py"
 REQUESTS_TARGET, NAMES_TARGET = FOLDER / "requests.py", FOLDER / "names.py"
 GUESTS_TARGET = FOLDER.parents[1] / "_api" / "generated" / "guests.py"
+RIGHTS_TARGET = GUESTS_TARGET.with_name("rights.py")
 FACTS = (
     "type",
     "default",
@@ -191,6 +192,12 @@ UNNAMED = {("/nodes/{node}/time", "timezone"): "timezone-of-node"}
 OWN = tuple(
     "delete digest disk lock-token node skiplock target-digest target-disk target-volume"
     " volume".split()
+)
+
+RIGHTS_HEAD = GUESTS_HEAD.replace(
+    "from __future__ import annotations\n",
+    "from __future__ import annotations\n"
+    "\nfrom collections.abc import Mapping\nfrom typing import Any\n",
 )
 
 
@@ -423,6 +430,25 @@ def _words(names: Iterable[str]) -> str:
     return f"frozenset(({lines}).split())"
 
 
+def render_rights() -> str:
+    """Return the text of the file with the permission checks of writes.
+
+    A check that differs between versions is left out, and a call that only root@pam may send. The
+    placeholders of paths have no names, because the names vary.
+    """
+    text = RIGHTS_HEAD.format(version=load_release(VERSION))
+    older = [paths_of(version) for version in OLDER.values()]
+    checks: dict[str, Any] = {}
+    for path, methods in sorted(paths_of(VERSION).items()):
+        for method, call in sorted(methods.items()):
+            check = call.get("perm")
+            known = [paths[path] for paths in older if method in paths.get(path, {})]
+            others = [calls[method].get("perm") for calls in known]
+            if method != "GET" and check and all(other == check for other in others):
+                checks[re.sub(r"\{.*?\}", "{}", f"{method} {path}")] = check
+    return formatted(f"{text}CHECKS: Mapping[str, Any] = {_printed(checks)}\n")
+
+
 def _takes_full(kind: str) -> bool:
     return "full" in paths_of(VERSION)[f"/nodes/{{node}}/{kind}"]["GET"]["params"]
 
@@ -507,6 +533,7 @@ if __name__ == "__main__":
         REQUESTS_TARGET: render_requests(),
         NAMES_TARGET: render_names(),
         GUESTS_TARGET: render_guests(),
+        RIGHTS_TARGET: render_rights(),
     }
     for target, new in written.items():
         if "--check" not in sys.argv[1:]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..._api.access.privileges import Privileges
 from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_state, with_names
 from ..._cluster.tenant import tenant_of
 from ..._container.kind import CONTAINER
@@ -18,7 +19,6 @@ from ..._core.errors import ConfigurationError, FleetError, NodeUnhealthy, Permi
 from ..._core.failures.several import FailedGuest, failure_of
 from ..._core.parallel import Resource, within_limits
 from ..._core.result import Result
-from ..._protection.privileges import Privileges
 from ..._schema.requests import require_accepted
 from ..._tasks.read import read_removals
 from ..archive import Archive

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._api.access.privileges import Privileges
 from ..._cluster.state import ClusterState
 from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied, with_done
 from ..._core.formatting import counted
-from ..._protection.privileges import Privileges
 from ..._resource.change import DesiredResource
 from ..._resource.decide import after, build_plan, compare
 from ..._resource.execute import FailureVerdict, execute

@@ -10,10 +10,12 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..._api.access.privileges import Privileges
 from ..._cluster.state import FRESH, ClusterState
 from ..._cluster.view import ClusterView
-from ..._core.errors import Conflict, DigestChanged
+from ..._core.errors import Conflict, DigestChanged, PermissionDenied
 from ..._core.result import Result
+from ..._resource.engine import read_privileges, require_privileges
 from ..._resource.execute import after_writes
 from ..context import AnyContext
 from ..create.vmid_race import AlreadyCreated
@@ -22,7 +24,7 @@ from ..live.find import find_row, require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
-from .create import create_guest
+from .create import create_guest, with_pool_hint
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import GuestFlow, GuestPlan
 from .place import confirm
@@ -56,9 +58,11 @@ def run_guest(flow: GuestFlow[AnyContext], context: AnyContext) -> Result:
 def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
     """Apply the plan and return the result; in check mode return the preview and write nothing."""
     context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    if context.check_mode:
+        return preview(guest_plan, read_privileges(context.client, [plan]))
     if draft is not None:
-        return preview(guest_plan) if context.check_mode else _create(guest_plan, draft)
-    if context.check_mode or not plan.changed or guest_plan.actual is None:
+        return _create(guest_plan, draft)
+    if not plan.changed or guest_plan.actual is None:
         return preview(guest_plan)
     if context.client.clock.monotonic() - guest_plan.read_at > FRESH:
         guest_plan = _again(guest_plan, guest_plan.actual)
@@ -113,14 +117,28 @@ def with_view(
     return replace(guest_plan, requested=requested, context=context)
 
 
-def preview(guest_plan: GuestPlan[AnyContext]) -> Result:
-    """Return the result that the plan would have, without applying it."""
+def preview(guest_plan: GuestPlan[AnyContext], held: Privileges | None = None) -> Result:
+    """Return the result that the plan would have, without applying it.
+
+    Raises PermissionDenied if the login, which has the privileges `held`, cannot apply it.
+    """
     context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    _require_privileges(guest_plan, held)
     if draft is not None:
         new = (draft.vmid, draft.node)
         return report(guest_plan.flow, context, plan, None, done=[], new=new)
     actual = None if context.desired.guest.state == "absent" else guest_plan.actual
     return report(guest_plan.flow, context, plan, actual, done=[])
+
+
+def _require_privileges(guest_plan: GuestPlan[AnyContext], held: Privileges | None) -> None:
+    """Raise PermissionDenied for the first step that PVE would refuse, as in a run."""
+    try:
+        require_privileges(guest_plan.plan, held)
+    except PermissionDenied as error:
+        if guest_plan.draft is None:
+            raise
+        raise with_pool_hint(error, guest_plan.context.desired.guest) from error
 
 
 def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:

@@ -28,7 +28,7 @@ from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
 from ..identity import require_name, require_same_creation
 from ..live.read import read_wherever
 from ..live.steps import GuestSteps, creates
-from ..model import Actual
+from ..model import Actual, Guest
 from ..plan.copies import require_own
 from ..plan.creation import starts_at_once
 from ..plan.planner import CreationOptions
@@ -188,21 +188,11 @@ class CreatedGuest(GuestSteps):
         return lambda: self._own.is_created(self.client, self._node, self.timeout) or None
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error; if a refusal names no privilege, the task usually lacks the pool.
-
-        Proxmox VE requires VM.Allocate on the new VMID or on the pool that the request names.
-        """
+        """Return the error."""
         if self._is_removed:
             return error
         failure = super().failure(error, done)
-        otherwise = (done, self._desired.guest.pool, failure.details.get("acl_path"))
-        if isinstance(error, PermissionDenied) and not any(otherwise):
-            noun = self.kind.noun
-            step = (
-                f"Set pool to a pool on which this user or token may create {noun}s (VM.Allocate)"
-            )
-            return failure.on(next_step=f"{step}, or ask for a role with it on /vms")
-        return failure
+        return failure if done else with_pool_hint(failure, self._desired.guest)
 
     def guard(self, step: Step) -> None:
         source = self._new.placed.blueprint.template
@@ -256,6 +246,19 @@ class CreatedGuest(GuestSteps):
             raise AlreadyCreated
         self._own.remove(self.client, actual, self._last_read, self.timeout)
         self._is_removed = True
+
+
+def with_pool_hint(error: FleetError, guest: Guest) -> FleetError:
+    """Return the refusal of a creation; if it names no privilege, the task usually lacks the pool.
+
+    Proxmox VE requires VM.Allocate on the new VMID or on the pool that the request names.
+    """
+    is_refusal = isinstance(error, PermissionDenied)
+    if not is_refusal or guest.pool or error.details.get("acl_path"):
+        return error
+    noun = guest.kind.noun
+    step = f"Set pool to a pool on which this user or token may create {noun}s (VM.Allocate)"
+    return error.on(next_step=f"{step}, or ask for a role with it on /vms")
 
 
 def _race_rules(client: Client, vm: NumberedGuest, cluster_view: ClusterView) -> Iterator[RaceRule]:

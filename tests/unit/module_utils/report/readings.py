@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.access.privileges import Privileges
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
 from ansible_collections.pve.fleet.plugins.module_utils._drift.model import (
@@ -20,7 +21,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import Capa
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import report as node_report
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._protection.model import CopySummary
-from ansible_collections.pve.fleet.plugins.module_utils._protection.privileges import Privileges
 from ansible_collections.pve.fleet.plugins.module_utils._report.costs import read_prices
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import ReportHistory

@@ -28,6 +28,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._resource.table import Table
 from tests.fake_clock import FakeClock
 from tests.modules.new_resource import table as new_resource
+from tests.simulator.core.acl import built_in_roles
 from tests.simulator.schema.definition import load_paths
 from tests.unit.module_utils.resource import proof_tables
 from tests.unit.module_utils.resource.proof_tables import (
@@ -142,6 +143,8 @@ class SectionServer:
         pass
 
     def get(self, *segments: str | int, **_more: Any) -> Any:
+        if segments == ("access", "permissions"):
+            return {"/": dict.fromkeys(built_in_roles("9.2")[0], 1)}
         name = str(segments[-1])
         if name not in self.rows:
             raise NotFound(reason="does not exist")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._protection.privileges import Privileges
+from ansible_collections.pve.fleet.plugins.module_utils._api.access.privileges import Privileges
 
 HELD = Privileges(
     {

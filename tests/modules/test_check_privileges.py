@@ -1,0 +1,126 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check mode with a login that lacks privileges: refused with the sentence of the run.
+
+Sources: pve-access-control, PVE/RPCEnvironment.pm (exec_api2_perm_check,
+get_effective_permissions); qemu-server, API2/Qemu.pm (create_vm, check_vm_modify_config_perm).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.modules.access_lab import limited
+from tests.modules.estate_lab import Lab
+
+AUDITOR = {"/": "PVEAuditor"}
+CLONE = {"name": "new1", "source": "debian-13"}
+BLANK = {"name": "new1", "node": "pve1", "disks": [{"size": "1G", "storage": "ceph"}]}
+
+
+def readings(lab: Lab) -> int:
+    """Return the number of requests for privileges."""
+    return sum(row["path"] == "/access/permissions" for row in lab.simulator.log())
+
+
+def as_the_run(lab: Lab, module: str, login: Mapping[str, Any], **options: Any) -> str:
+    """Return the message of a refusal, which check mode and the run share."""
+    lab.simulator.reset_log()
+    foreseen = lab.run(module, check=True, **options, **login)
+    assert foreseen.get("failed"), foreseen
+    assert readings(lab) <= 1
+    result = lab.run(module, **options, **login)
+    assert result["msg"] == foreseen["msg"]
+    assert result["error"]["category"] == foreseen["error"]["category"] == "PermissionDenied"
+    return str(foreseen["msg"])
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "missing"),
+    [
+        ("vm", CLONE, "VM.Clone"),
+        ("clone", CLONE, "VM.Clone"),
+        ("vm", BLANK, "VM.Allocate"),
+        ("vm", {"vmid": 9000, "state": "absent", "force": True}, "VM.Allocate"),
+        ("pool", {"name": "new1"}, "Pool.Allocate"),
+        ("group", {"name": "new1"}, "Group.Allocate"),
+        ("role", {"name": "new1", "privileges": ["VM.Audit"]}, "Sys.Modify"),
+        ("ha_resource", {"sid": "vm:9000"}, "Sys.Console"),
+        ("storage", {"name": "new1", "type": "dir", "path": "/srv/new1"}, "Datastore.Allocate"),
+        ("firewall", {"scope": "cluster", "options": {"enable": True}}, "Sys.Modify"),
+    ],
+)
+def test_check_mode_refuses_like_the_run(
+    unused: Lab, module: str, options: Mapping[str, Any], missing: str
+) -> None:
+    login = limited(unused, "auditor", AUDITOR)
+    assert missing in as_the_run(unused, module, login, **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "privilege"),
+    [
+        ({"cores": 3}, "VM.Config.CPU"),
+        ({"memory": "1G"}, "VM.Config.Memory"),
+        ({"onboot": True}, "VM.Config.Options"),
+        ({"nics": [{"name": "net0", "bridge": "vmbr0"}]}, "VM.Config.Network"),
+    ],
+)
+def test_option_of_a_vm(unused: Lab, option: Mapping[str, Any], privilege: str) -> None:
+    every = "VM.Audit VM.Config.CPU VM.Config.Memory VM.Config.Options VM.Config.Network SDN.Use"
+    unused.run("vm", **BLANK)
+    privileges = [one for one in every.split() if one != privilege]
+    unused.run("role", name="most", privileges=privileges)
+    login = limited(unused, "most", {"/": "most"})
+    message = as_the_run(unused, "vm", login, name="new1", **option)
+    assert f", {privilege})" in message
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "privilege"),
+    [
+        ("snapshot", {"snapshot": "s1"}, "VM.Snapshot"),
+        ("vm", {"state": "started"}, "VM.PowerMgmt"),
+        ("vm", {"node": "pve2"}, "VM.Migrate"),
+        ("vm", {"disks": [{"name": "scsi0", "size": "2G"}]}, "VM.Config.Disk"),
+    ],
+)
+def test_task_on_a_vm(unused: Lab, module: str, options: Mapping[str, Any], privilege: str) -> None:
+    unused.run("vm", **BLANK)
+    login = limited(unused, "auditor", AUDITOR)
+    assert privilege in as_the_run(unused, module, login, **{"name": "new1", **options})
+
+
+def test_privileges_of_the_pool_count(unused: Lab) -> None:
+    """A tenant has privileges on its pool alone; a new VM joins the pool with its creation."""
+    unused.client.write("POST", "pools", data={"poolid": "acme2"})
+    roles = {
+        "/pool/acme2": "PVEVMAdmin,PVEPoolUser",
+        "/vms/9000": "PVETemplateUser",
+        "/storage": "PVEDatastoreUser",
+        "/sdn/zones/localnetwork": "PVESDNUser",
+    }
+    login = limited(unused, "acme2", roles)
+    options = {**CLONE, "pool": "acme2", "cores": 2}
+    foreseen = unused.run("vm", check=True, **options, **login)
+    assert not foreseen.get("failed"), foreseen
+    assert not unused.run("vm", **options, **login).get("failed")
+
+
+def test_privileges_are_read_once_for_a_list_and_never_without_a_change(unused: Lab) -> None:
+    vms = [{**CLONE, "name": f"new{number}"} for number in range(3)]
+    login = limited(unused, "auditor", AUDITOR)
+    unused.simulator.reset_log()
+    foreseen = unused.run("vms", check=True, vms=vms, **login)
+    assert "vms" in foreseen, foreseen
+    assert [row["error"]["category"] for row in foreseen["vms"]] == ["PermissionDenied"] * 3
+    assert readings(unused) == 1
+    unused.run("pool", name="same")
+    unused.simulator.reset_log()
+    assert not unused.run("pool", check=True, name="same")["changed"]
+    assert unused.run("pool", name="other")["changed"]
+    assert readings(unused) == 0
