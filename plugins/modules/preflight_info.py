@@ -264,13 +264,15 @@ options:
     default: tenant_
   estate:
     description:
-      - The estate whose backup jobs are checked, as the options of M(pve.fleet.vms), such as
-        C(vms), C(containers), C(defaults), C(classes) and C(tenant_settings).
+      - The estate that is checked, as the options of M(pve.fleet.vms), such as C(vms),
+        C(containers), C(defaults), C(classes) and C(tenant_settings).
+      - The templates, storages, bridges, pools, nodes and mapped devices that its guests name must
+        exist, and the caller must have the privileges to create the guests with them. O(tasks) and
+        the options beside it add to them.
       - Each storage in O(pve.fleet.vms#module:backup) of a guest, class or tenant must have content
         V(backup). The caller must have the privileges to write these jobs. A missing privilege is
         reported with the guests that need it.
-      - Other parts of the estate are not checked. If it contains C(backup_jobs=false), nothing is
-        checked.
+      - If it contains C(backup_jobs=false), its backup jobs are not checked.
     type: dict
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -371,6 +373,12 @@ table:
   type: list
   elements: str
   sample: [PASS  quorum     cluster              quorate]
+role_command:
+  description: The command that creates a role with the privileges that were checked, empty if none
+    were checked. It is also the last line of RV(table).
+  returned: success
+  type: str
+  sample: pveum role add pve-fleet --privs "VM.Audit VM.Clone"
 unfinished:
   description: Unfinished VMs of O(tenant) after interrupted runs, in the form of
     RV(pve.fleet.tidy#module:unfinished). Empty without O(tenant).

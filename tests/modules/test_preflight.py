@@ -58,7 +58,7 @@ def test_everything_is_there_for_root(lab: Lab) -> None:
     result = preflight(lab, tasks=tasks, vms=["debian-13"], **EVERYTHING)
     assert result["passed"], result["table"]
     assert result["failed_checks"] == []
-    assert len(result["table"]) == len(result["checks"])
+    assert len(result["table"]) == len(result["checks"]) + 1  # the command for a role
     assert {row["status"] for row in result["checks"]} == {"pass"}
     assert statuses(result, "bridge")["vmbr1 on pve3"] == "pass"
 
@@ -81,6 +81,7 @@ def test_nothing_named_is_a_look_at_the_cluster(lab: Lab) -> None:
         "node",
         "node",
         "node",
+        "privilege",
     ]
     assert len(lab.simulator.log()) == 3
 
@@ -501,7 +502,7 @@ def test_privileges_for_the_backup_jobs_of_an_estate_are_named(unused: Lab) -> N
     assert refused(unused, "vms", **ESTATE, **login)["error"]["category"]
 
 
-def test_an_estate_that_leaves_its_jobs_to_others_needs_no_privileges(lab: Lab) -> None:
+def test_an_estate_that_leaves_its_jobs_to_others_needs_no_privileges_for_them(lab: Lab) -> None:
     estates: list[dict[str, Any]] = [
         {**ESTATE, "backup_jobs": False},
         {"vms": [{"name": "web1"}]},
@@ -509,7 +510,7 @@ def test_an_estate_that_leaves_its_jobs_to_others_needs_no_privileges(lab: Lab) 
     ]
     for estate in estates:
         result = preflight(lab, estate=estate)
-        assert statuses(result, "privilege") == {}
+        assert "Sys.Modify on /" not in statuses(result, "privilege")
         assert statuses(result, "storage") == {}
 
 
@@ -519,3 +520,80 @@ def test_a_mistake_in_the_estate_is_refused_before_any_request(lab: Lab) -> None
     for estate in estates:
         error = refused(lab, "preflight_info", estate=estate)
         assert "vmss" in error["msg"] or "backup.storage" in error["msg"]
+
+
+def derived(lab: Lab, login: dict[str, Any] | None = None, **guest: Any) -> dict[str, Any]:
+    """Return the checks of an estate with one VM."""
+    vm = {"name": "web1", "source": "debian-13", "state": "started", **guest}
+    return preflight(lab, estate={"vms": [vm]}, **(login or {}))
+
+
+def test_an_estate_names_what_it_needs(lab: Lab) -> None:
+    lab.client.write(
+        "POST", "cluster", "mapping", "usb", data={"id": "key", "map": "node=pve1,id=1d6b:0002"}
+    )
+    result = derived(
+        lab,
+        node="pve1",
+        pool="acme",
+        full=True,
+        disks=[{"name": "scsi0", "size": "40G", "storage": "ceph"}],
+        nics=[{"name": "net0", "bridge": "vmbr0"}],
+        options={"usb0": "mapping=key"},
+    )
+    assert result["passed"], result["table"]
+    subjects = {(row["check"], row["subject"]) for row in result["checks"]}
+    for expected in (
+        ("template", "debian-13"),
+        ("storage", "ceph (images)"),
+        ("bridge", "vmbr0 on pve1"),
+        ("pool", "acme"),
+        ("node", "pve1"),
+        ("device", "usb key"),
+        ("privilege", "VM.Clone on /vms/9000"),
+        ("privilege", "VM.Allocate on /pool/acme"),
+        ("privilege", "VM.PowerMgmt on /pool/acme"),
+        ("privilege", "Datastore.AllocateSpace on /storage/ceph"),
+        ("privilege", "SDN.Use on /sdn/zones/localnetwork/vmbr0"),
+        ("privilege", "Mapping.Use on /mapping/usb/key"),
+    ):
+        assert expected in subjects, result["table"]
+    assert result["role_command"].startswith('pveum role add pve-fleet --privs "')
+    assert "VM.Clone" in result["role_command"]
+    assert result["role_command"] in result["table"][-1]
+
+
+@pytest.mark.parametrize(
+    ("guest", "failed"),
+    [
+        ({"source": "debian-31"}, "template"),
+        ({"disks": [{"name": "scsi0", "size": "40G", "storage": "cehp"}]}, "storage"),
+        ({"nics": [{"name": "net0", "bridge": "vmbr77"}]}, "bridge"),
+        ({"pool": "acmee"}, "pool"),
+        ({"node": "pve77"}, "node"),
+        ({"options": {"usb0": "mapping=kye"}}, "device"),
+        ({"cpu": "custom-nosuch"}, "device"),
+    ],
+)
+def test_an_estate_that_names_what_is_missing(lab: Lab, guest: dict[str, Any], failed: str) -> None:
+    result = derived(lab, **guest)
+    assert [row["check"] for row in result["failed_checks"]] == [failed], result["table"]
+
+
+def test_privileges_that_an_estate_needs(lab: Lab) -> None:
+    login = limited(lab, "estate-auditor", {"/": "PVEAuditor"})
+    result = derived(lab, login, cpu="custom-big")
+    lacking = {row["subject"] for row in result["failed_checks"] if row["check"] == "privilege"}
+    assert {
+        "VM.Clone on /vms/9000",
+        "VM.Allocate on /vms",
+        "Mapping.Use on /mapping/cpu/big",
+    } <= lacking
+
+
+def test_a_check_without_privileges_says_so(lab: Lab) -> None:
+    result = preflight(lab)
+    (row,) = [row for row in result["checks"] if row["check"] == "privilege"]
+    assert (row["status"], row["required"]) == ("unknown", False)
+    assert row["detail"] == "none was checked"
+    assert result["role_command"] == ""

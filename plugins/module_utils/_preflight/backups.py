@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._core.arguments.options import parse_options
 from .._core.formatting import first_of
-from .._fleet.items import VmItem, read_estate
+from .._fleet.items import Estate, VmItem
 from .._fleet.secrets import fleet_secrets
-from .._spec.fleet import fleet_spec, with_defaults
 from .needs import PrivilegeCheck, TaskObjects, Version, questions
 
 BackedUp = Mapping[str, Sequence[str]]
@@ -34,17 +32,11 @@ def estate_secrets(arguments: Mapping[str, Any]) -> set[str]:
     return fleet_secrets(estate) if isinstance(estate, Mapping) else set()
 
 
-def read_backups(params: Mapping[str, Any]) -> BackedUp:
-    """Return the guests of O(estate) with the option C(backup), set for the guest or inherited.
+def backups_of(estate: Estate) -> BackedUp:
+    """Return the guests of an estate with the option C(backup), set for the guest or inherited.
 
-    Empty if the estate leaves the jobs to another run. Raises FleetError for a mistake in the
-    estate.
+    Empty if the estate leaves the jobs to another run.
     """
-    given = params.get("estate") or {}
-    options = parse_options(fleet_spec(), given, "The option estate was refused")
-    site = params.get("site")
-    sites = ["", str(site)] if site else None
-    estate = read_estate(with_defaults(fleet_spec(), options), None, sites)
     found: dict[str, list[str]] = {}
     if estate.params.get("backup_jobs") is False:
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, find_vm
@@ -23,12 +24,13 @@ from .._core.result import Result
 from .._facts.partial_read import PartialRead, listed_states, standing
 from .._kinds.words import TYPES
 from .._spec.generated.preflight_info import storages_item_spec
-from .backups import BackedUp, job_questions, job_storages, read_backups
+from .backups import BackedUp, backups_of, job_questions, job_storages
 from .checks import (
     ANY_CONTENT,
     FAIL,
     PASS,
     SKIPPED,
+    UNKNOWN,
     NamedVm,
     Row,
     bridge_rows,
@@ -40,6 +42,16 @@ from .checks import (
     table,
     version_row,
     vm_rows,
+)
+from .estate import (
+    GuestNeeds,
+    device_rows,
+    estate_questions,
+    needed_bridge_rows,
+    needs_of,
+    parse_estate,
+    role_command,
+    storage_items,
 )
 from .need import TEMPLATE, TEMPLATE_STORAGE, VM
 from .needs import (
@@ -74,21 +86,43 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     params = {**params, "storages": _storages(params)}
     _validate(params)
-    backups = read_backups(params)
+    estate = parse_estate(params)
+    needs = needs_of(estate)
+    params = _with_needs(params, needs)
     rows, version = _first_contact(params, client)
     orphans: list[dict[str, Any]] = []
+    requested: list[PrivilegeCheck] = []
     if version is not None:
-        more, orphans = _checks(params, backups, client, version)
+        more, orphans, requested = _checks(params, (backups_of(estate), needs), client, version)
         rows += more
     failed = [one for one in rows if one["status"] == FAIL and one["required"]]
     values = {
         "passed": not failed,
         "checks": rows,
         "failed_checks": failed,
-        "table": table(rows),
+        "table": [*table(rows), *_role_lines(requested)],
+        "role_command": role_command(requested),
         "unfinished": orphans,
     }
     return Result(False, values)
+
+
+def _with_needs(params: Mapping[str, Any], needs: Sequence[GuestNeeds]) -> dict[str, Any]:
+    """Return the options with the tasks and templates of the estate."""
+    tasks = [*_given(params, "tasks"), *(task for one in needs for task in one.tasks)]
+    named = [one.template for one in needs if one.template]
+    templates = [*_given(params, "templates"), *named]
+    return {
+        **params,
+        "own_tasks": params.get("tasks"),
+        "tasks": list(dict.fromkeys(tasks)),
+        "templates": list(dict.fromkeys(templates)),
+    }
+
+
+def _role_lines(requested: Sequence[PrivilegeCheck]) -> list[str]:
+    command = role_command(requested)
+    return [f"A role with the privileges above: {command}"] if command else []
 
 
 def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -177,11 +211,17 @@ def _parse_version(text: str) -> Version:
 
 
 def _checks(
-    params: Mapping[str, Any], backups: BackedUp, client: Client, version: Version
-) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Return the rows of all checks that need the listing of the cluster, and the tenant's
-    unfinished VMs.
+    params: Mapping[str, Any],
+    declared: tuple[BackedUp, list[GuestNeeds]],
+    client: Client,
+    version: Version,
+) -> tuple[list[Row], list[dict[str, Any]], list[PrivilegeCheck]]:
+    """Return the rows of all checks that need the listing of the cluster, the tenant's unfinished
+    VMs, and the privileges that are needed.
+
+    `declared` are the backups and the needs of the estate.
     """
+    backups, needs = declared
     read = PartialRead(client)
     listing = read.read("listing of the cluster", "cluster", "resources")
     if listing is None:
@@ -191,7 +231,7 @@ def _checks(
             row("listing", "cluster", FAIL, reason, step),
             _skipped("it cannot be checked without the listing of the cluster"),
         ]
-        return rows, []
+        return rows, [], []
     cluster = cluster_state_of(listing, TYPES)
     status = standing(read.read("cluster status", "cluster", "status"))
     states = _node_states(read, cluster, status["members"])
@@ -201,29 +241,37 @@ def _checks(
     nodes = list(_given(params, "nodes"))
     storages = _given(params, "storages")
     rows = [quorum_row(status["quorate"], unread.get("cluster status", ""))]
-    rows += node_rows(states, nodes, maintained)
+    needed_nodes = [one.node for one in needs if one.node]
+    rows += node_rows(states, list(dict.fromkeys([*nodes, *needed_nodes])), maintained)
     rows += storage_rows(cluster, storages, nodes)
-    rows += storage_rows(cluster, job_storages(backups), ())
-    found_bridges, vnets = _bridges(params, read, states)
+    rows += storage_rows(cluster, [*storage_items(needs), *job_storages(backups)], ())
+    found_bridges, vnets = _bridges(params, needs, read, states)
     rows += found_bridges
+    rows += device_rows(needs, partial(_mappings, read))
     templates, cluster = _find_all(client, cluster, _given(params, "templates"), find_template)
     vms, cluster = _find_all(client, cluster, _given(params, "vms"), _find_any)
     guests, files, more = _template_files(params, client, cluster, templates)
     rows += vm_rows("template", guests)
     rows += more
     rows += vm_rows("vm", vms)
-    pool = params.get("pool")
-    if pool:
-        rows.append(_pool_row(read, cluster, pool))
+    pools = [params.get("pool"), *(one.pool for one in needs)]
+    rows += [_pool_row(read, cluster, pool) for pool in dict.fromkeys(filter(None, pools))]
     subjects = replace(_subjects(params, vms, templates, files), zones=_zones(read, vnets))
-    requested = questions(_given(params, "tasks"), subjects, version)
-    requested += operation_questions(_given(params, "operations"), subjects, version)
-    rows += _privileges(client, merged([*requested, *job_questions(backups, version)]))
+    vmids = {one.name: one.row.vmid for one in templates if one.row is not None}
+    requested = merged(
+        [
+            *questions(_given(params, "own_tasks"), subjects, version),
+            *operation_questions(_given(params, "operations"), subjects, version),
+            *estate_questions(needs, vmids, subjects, version),
+            *job_questions(backups, version),
+        ]
+    )
+    rows += _privileges(client, requested)
     orphans: list[dict[str, Any]] = []
     if params.get("tenant"):
         found, orphans = find_orphans(params, client, cluster)
         rows += found
-    return rows, orphans
+    return rows, orphans, requested
 
 
 def _template_files(
@@ -299,14 +347,18 @@ def _node_states(
 
 
 def _bridges(
-    params: Mapping[str, Any], read: PartialRead, states: Mapping[str, str]
+    params: Mapping[str, Any],
+    needs: Sequence[GuestNeeds],
+    read: PartialRead,
+    states: Mapping[str, str],
 ) -> tuple[list[Row], set[str]]:
     """Return the rows of the bridges on the online nodes, and the VNets among the bridges.
 
     If nodes are named, only these are checked.
     """
     wanted = _given(params, "bridges")
-    if not wanted:
+    needed = {bridge for one in needs for bridge in one.bridges}
+    if not wanted and not needed:
         return [], set()
     nodes = _given(params, "nodes") or list(states)
     online = [node for node in nodes if states.get(node) == "online"]
@@ -317,7 +369,16 @@ def _bridges(
         if answer is not None:
             bridges[node] = {one["iface"] for one in answer}
             vnets |= {one["iface"] for one in answer if one.get("type") == "vnet"}
-    return bridge_rows(bridges, wanted, read.reasons("bridges")), vnets & set(wanted)
+    rows = bridge_rows(bridges, wanted, read.reasons("bridges"))
+    return rows + needed_bridge_rows(needs, bridges), vnets & {*wanted, *needed}
+
+
+def _mappings(read: PartialRead, word: str) -> list[str]:
+    """Return the names of the mappings of a kind, or of the CPU models."""
+    if word == "cpu":
+        models = read.rows("CPU models", "cluster", "qemu", "custom-cpu-models")
+        return [str(one["cputype"]).removeprefix("custom-") for one in models]
+    return [str(one["id"]) for one in read.rows(f"{word} mappings", "cluster", "mapping", word)]
 
 
 def _zones(read: PartialRead, vnets: set[str]) -> dict[str, str]:
@@ -401,6 +462,9 @@ def _privileges(client: Client, requested: Sequence[PrivilegeCheck]) -> list[Row
 
     One request for each path, because only PVE knows the privileges that a path inherits.
     """
+    if not requested:
+        step = "Set tasks, or give the estate: a check of privileges needs to know the work"
+        return [row("privilege", _who(client), UNKNOWN, "none was checked", step, required=False)]
     paths = {question.path: None for question in requested}
     if any(question.instead for question in requested):
         paths["/"] = None
