@@ -28,11 +28,11 @@ options:
         V(container_clone) from containers. V(vm_disks) adds, grows and moves disks. V(vm_agent)
         reads addresses from guests, as O(pve.fleet.vm#module:wait_for) does. V(vm_startup) sets
         O(pve.fleet.vm#module:startup), V(vm_mapping) attaches devices of a node by their mapping,
-        and V(tenant) creates users, roles, pools and ACLs. V(storage_info) reads storages, which is
-        needed to select a storage. V(pool) creates, changes and deletes pools, V(pool_members) adds
-        VMs to pools and removes them. V(group), V(user), V(role) and V(token) create, change and
-        delete groups of users, users, roles and API tokens. V(acl) grants and revokes roles on
-        O(pool) or any pool.
+        V(vm_cpu_model) sets a custom CPU model, and V(tenant) creates users, roles, pools and ACLs.
+        V(storage_info) reads storages, which is needed to select a storage. V(pool) creates,
+        changes and deletes pools, V(pool_members) adds VMs to pools and removes them. V(group),
+        V(user), V(role) and V(token) create, change and delete groups of users, users, roles and
+        API tokens. V(acl) grants and revokes roles on O(pool) or any pool.
       - Tasks whose names begin with C(vm) also apply to containers, except V(vm_create),
         V(vm_clone) and V(vm_update).
       - The name of a module means all of its tasks. V(container) is V(container_create),
@@ -171,6 +171,7 @@ options:
       - vm_agent
       - vm_clone
       - vm_console
+      - vm_cpu_model
       - vm_create
       - vm_delete
       - vm_disks

@@ -17,9 +17,13 @@ import pytest
 from tests.modules.access_lab import limited
 from tests.modules.estate_lab import Lab
 
-AUDITOR = {"/": "PVEAuditor"}
-CLONE = {"name": "new1", "source": "debian-13"}
-BLANK = {"name": "new1", "node": "pve1", "disks": [{"size": "1G", "storage": "ceph"}]}
+AUDITOR: dict[str, str] = {"/": "PVEAuditor"}
+CLONE: dict[str, Any] = {"name": "new1", "source": "debian-13"}
+BLANK: dict[str, Any] = {
+    "name": "new1",
+    "node": "pve1",
+    "disks": [{"size": "1G", "storage": "ceph"}],
+}
 
 
 def readings(lab: Lab) -> int:
@@ -98,14 +102,14 @@ def test_task_on_a_vm(unused: Lab, module: str, options: Mapping[str, Any], priv
 def test_privileges_of_the_pool_count(unused: Lab) -> None:
     """A tenant has privileges on its pool alone; a new VM joins the pool with its creation."""
     unused.client.write("POST", "pools", data={"poolid": "acme2"})
-    roles = {
+    roles: dict[str, str] = {
         "/pool/acme2": "PVEVMAdmin,PVEPoolUser",
         "/vms/9000": "PVETemplateUser",
         "/storage": "PVEDatastoreUser",
         "/sdn/zones/localnetwork": "PVESDNUser",
     }
     login = limited(unused, "acme2", roles)
-    options = {**CLONE, "pool": "acme2", "cores": 2}
+    options: dict[str, Any] = {**CLONE, "pool": "acme2", "cores": 2}
     foreseen = unused.run("vm", check=True, **options, **login)
     assert not foreseen.get("failed"), foreseen
     assert not unused.run("vm", **options, **login).get("failed")

@@ -178,7 +178,9 @@ def test_info_has_the_keys_of_the_module(lab: Lab) -> None:
 
 
 def test_the_requests_of_each_run(lab: Lab) -> None:
-    """A word for several privileges costs one more: the version is asked for."""
+    """A word for several privileges costs one more: the version is asked for. So does check mode
+    with a change: the privileges of the login.
+    """
     path = "/access/roles/r1"
     lab.simulator.reset_log()
     do(lab, "role", name="r1", privileges=["VM.Audit"])
@@ -189,4 +191,5 @@ def test_the_requests_of_each_run(lab: Lab) -> None:
     assert requests(lab) == [f"GET {path}"]
     lab.simulator.reset_log()
     do(lab, "role", check=True, name="r2", privileges=["agent"])
-    assert requests(lab) == ["GET /version", "GET /access/roles/r2", "GET /access/roles"]
+    reads = ["GET /version", "GET /access/roles/r2", "GET /access/roles"]
+    assert requests(lab) == [*reads, "GET /access/permissions"]

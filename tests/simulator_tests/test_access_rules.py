@@ -428,3 +428,25 @@ def test_names_are_checked_before_rights(lab: Client) -> None:
     assert refused(lab, "GET", "/access/users/bogus") == text
     answer = lab.call("PUT", "/access/acl", {})
     assert set(answer.errors) == {"path", "roles"}
+
+
+def test_a_custom_cpu_model_needs_its_mapping(lab: Client, alice: Client) -> None:
+    """Setting another custom model, and cloning a machine that has one, need Mapping.Use on the
+    model since qemu-server 9.1.13 (its changelog; API2/Qemu.pm, check_cpu_model_access). A change
+    of the flags alone does not.
+    """
+    lab.post("/cluster/qemu/custom-cpu-models", cputype="custom-big", **{"reported-model": "kvm64"})
+    lab.create(200)
+    for path in ("/vms/200", "/vms/201"):
+        lab.put("/access/acl", path=path, users="alice@pve", roles="PVEVMAdmin")
+    lab.put("/access/acl", path="/storage", users="alice@pve", roles="PVEDatastoreUser")
+    config = "/nodes/pve1/qemu/200/config"
+    answer = alice.call("PUT", config, {"cpu": "custom-big"})
+    assert answer.status == 403
+    assert answer.reason == "Permission check failed (/mapping/cpu/big, Mapping.Use)"
+    lab.put(config, cpu="custom-big")
+    alice.put(config, cpu="custom-big,flags=+aes")
+    answer = alice.call("POST", "/nodes/pve1/qemu/200/clone", {"newid": 201})
+    assert answer.reason == "Permission check failed (/mapping/cpu/big, Mapping.Use)"
+    lab.put("/access/acl", path="/mapping/cpu/big", users="alice@pve", roles="PVEMappingUser")
+    alice.post("/nodes/pve1/qemu/200/clone", newid=201)

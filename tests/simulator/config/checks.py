@@ -332,6 +332,29 @@ def check_mapping(ctx: Ctx, name: str, value: str) -> None:
         raise PveError("either 'host' or 'mapping' must be set.")
 
 
+def check_cpu_model(ctx: Ctx, new: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Refuse a custom CPU model that does not exist, or that the caller may not use (qemu-server:
+    CPUConfig.pm; API2/Qemu.pm, check_cpu_model_access; its changelog for 9.1.13).
+    """
+    model = _cpu_model(ctx, new)
+    if not model.startswith("custom-"):
+        return
+    models = ctx.cluster.sections.get("cpu-models")
+    if models is None or model.removeprefix("custom-") not in models.entries:
+        text = f"invalid format - Custom cputype '{model.removeprefix('custom-')}' not found\n"
+        raise ParamError({"cpu": text})
+    if model == _cpu_model(ctx, old):
+        return
+    if ctx.cluster.version["release"].startswith("8"):
+        ctx.need("/nodes", "Sys.Audit")
+    else:
+        ctx.need(f"/mapping/cpu/{model.removeprefix('custom-')}", "Mapping.Use")
+
+
+def _cpu_model(ctx: Ctx, conf: Mapping[str, Any]) -> str:
+    return _device(ctx, "cpu", str(conf["cpu"])).get("cputype", "") if conf.get("cpu") else ""
+
+
 def _device(ctx: Ctx, name: str, value: str) -> dict[str, str]:
     keys = hash_format(ctx.sim.schema.vm_options[name].get("format"))
     return split_property_string(keys or {}, value)

@@ -28,6 +28,7 @@ from ..volumes.drives import (
 from ..volumes.volumes import find_volume, volume_owner
 from .checks import (
     check_bridges,
+    check_cpu_model,
     check_device,
     check_drive_params,
     check_lock,
@@ -163,6 +164,8 @@ class Update:
         check_modify(ctx, self.vmid, None, params)
         check_storage_access(ctx, self.vmid, params)
         check_bridges(ctx, params)
+        vm = ctx.cluster.vms.get(self.vmid)
+        check_cpu_model(ctx, params, vm.conf if vm is not None else {})
 
     def load(self) -> Vm:
         """The machine, if this change may be made to it now."""

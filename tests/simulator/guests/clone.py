@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ..cluster.pools import add_to_pool
-from ..config.checks import check_bridges, check_lock, check_mapping
+from ..config.checks import check_bridges, check_cpu_model, check_lock, check_mapping
 from ..core.api import Ctx, api
 from ..core.state import Vm
 from ..core.tasks import Task
@@ -91,6 +91,7 @@ class Clone:
             if re.fullmatch(r"(?:usb|hostpci|virtiofs)\d+", name):
                 check_mapping(ctx, name, conf[name])
         check_bridges(ctx, conf)
+        check_cpu_model(ctx, conf, {})
         if self.target and not shared:
             raise PveError(f"can't clone VM to node '{self.target}' (VM uses local storage)")
         taken = cluster.vms.get(self.newid)

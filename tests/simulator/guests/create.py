@@ -8,6 +8,7 @@ from typing import Any
 from ..cluster.pools import add_to_pool
 from ..config.checks import (
     check_bridges,
+    check_cpu_model,
     check_devices,
     check_drive_params,
     check_lock,
@@ -82,6 +83,7 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
     check_modify(ctx, vmid, pool, params)
     check_devices(ctx, vmid, pool, given)
     check_bridges(ctx, given)
+    check_cpu_model(ctx, given, {})
     check_drive_params(ctx, given)
     for name in [name for name in given if is_net(name)]:
         given[name] = with_mac(cluster, given[name])

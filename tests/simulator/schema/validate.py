@@ -115,9 +115,8 @@ def _check_cpu(cpu: dict[str, str]) -> None:
     model = cpu.get("cputype")
     if model is None:
         return
-    if model.startswith("custom-"):
-        raise FormatError(f"Custom cputype '{model[7:]}' not found\n")
-    if model not in CPU_MODELS:
+    # `check_cpu_model` of config/checks.py knows the custom models of the cluster.
+    if model not in CPU_MODELS and not model.startswith("custom-"):
         raise FormatError(
             f"Built-in cputype '{model}' is not defined (missing 'custom-' prefix?)\n"
         )

@@ -305,6 +305,10 @@ TASKS: Mapping[str, tuple[RequiredPrivileges, ...]] = {
         RequiredPrivileges("bridge", ("SDN.Use",), since=(8, 0)),
     ),
     "vm_console": (RequiredPrivileges("vm", ("VM.Console",)),),
+    "vm_cpu_model": (
+        RequiredPrivileges("vm", ("VM.Audit", "VM.Config.CPU")),
+        RequiredPrivileges("mappings", ("Mapping.Use",), since=(9, 2)),
+    ),
     "vm_create": (
         RequiredPrivileges(
             "new VM",

@@ -42,9 +42,9 @@ def preflight_info_spec() -> Spec:
                 "storage_download storage_info storage_scan_info subscription "
                 "subscription_info task task_info tenant tenant_info tfa_info "
                 "tidy token token_info user user_info vm vm_agent vm_clone "
-                "vm_console vm_create vm_delete vm_disks vm_info vm_mapping "
-                "vm_migrate vm_power vm_startup vm_template vm_update vms "
-                "volume volume_info"
+                "vm_console vm_cpu_model vm_create vm_delete vm_disks vm_info "
+                "vm_mapping vm_migrate vm_power vm_startup vm_template "
+                "vm_update vms volume volume_info"
             ).split(),
             "default": [],
         },
