@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A new VM whose source is the name of a VM that is no template."""
+"""A new VM whose source is the name of a VM, not of a template."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def cloneable(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[
 
 
 def namesakes_of_source(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[VmRow]:
-    """Return the guest that is no template and has the name of the source, or an empty list.
+    """Return the guest, not a template, that has the name of the source, or an empty list.
 
     Raises Conflict for several.
     """
