@@ -56,7 +56,7 @@ NET = said(
     firewall=st.integers(0, 1),
     rate=st.integers(1, 99),
     link_down=st.integers(0, 1),
-    mtu=st.integers(576, 9000),
+    mtu=st.integers(576, 1500),
 ).map(_net)
 DRIVE = said(
     storage=STORAGES,
@@ -102,7 +102,7 @@ NIC_CHANGE = said(
     firewall=st.booleans(),
     link_down=st.booleans(),
     rate=st.integers(1, 99),
-    mtu=st.integers(576, 9000),
+    mtu=st.integers(576, 1500),
     ip=st.sampled_from(ADDRESSES),
     state=st.sampled_from(["present", "present", "present", "absent"]),
 )

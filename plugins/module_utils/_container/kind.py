@@ -15,7 +15,7 @@ from .._cluster.quota import QuotaFigures
 from .._core.propstring import parse
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
-from .._guest.nics import bridges_by_nic
+from .._guest.nics import NicMtu, bridges_by_nic, mtus_of_nics
 from .._schema.formats import Schema
 from .._schema.lxc import LXC
 from .config.actual import (
@@ -89,6 +89,9 @@ class ContainerKind(Kind):
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         return bridges_by_nic(config, lambda _nic, text: parse(text, {}))
+
+    def mtus_in(self, config: Mapping[str, Any]) -> list[NicMtu]:
+        return mtus_of_nics(config, lambda _nic, text: parse(text, {}))
 
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]

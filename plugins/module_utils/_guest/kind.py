@@ -12,7 +12,7 @@ import neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -21,6 +21,7 @@ from .._cluster.state import ClusterState
 from .._schema.formats import Schema
 from .addresses import GuestAddress
 from .identity import Identity
+from .nics import NicMtu
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Kind(Protocol):
     creation_tasks: ClassVar[Collection[str]]
     task_prefix: ClassVar[str]
     migration_task: ClassVar[str]
+    minimum_mtu: ClassVar[int] = 0
     tool: ClassVar[str]
     console: ClassVar[str]
     generated_options: ClassVar[Collection[str]]
@@ -107,6 +109,10 @@ class Kind(Protocol):
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         """Return the bridge of each of its NICs, in the order of the NICs."""
+
+    def mtus_in(self, config: Mapping[str, Any]) -> Sequence[NicMtu]:
+        """Return the MTUs of its NICs that must fit their bridges."""
+        raise NotImplementedError
 
     def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
         """Return the mapped devices and directories that it needs to start, such as C(pci/gpu)."""

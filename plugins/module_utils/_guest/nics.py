@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import ValidationFailed
@@ -24,6 +25,28 @@ def nics_in(config: Mapping[str, Any]) -> list[str]:
         if found is not None:
             numbers[key] = int(found[1])
     return sorted(numbers, key=numbers.__getitem__)
+
+
+@dataclass(frozen=True)
+class NicMtu:
+    """The MTU of a NIC that PVE compares with the MTU of its bridge when the guest starts."""
+
+    nic: str
+    bridge: str
+    mtu: int
+
+
+def mtus_of_nics(config: Mapping[str, Any], parse: Parser) -> list[NicMtu]:
+    """Return the MTUs in a configuration; 1 is the MTU of the bridge. A VM has them for virtio only
+    (qemu-server: QemuServer.pm, print_netdevice_full; pve-container: LXC.pm, update_lxc_config).
+    """
+    found: list[NicMtu] = []
+    for nic, bridge in bridges_by_nic(config, parse).items():
+        option = parse(nic, str(config[nic]))
+        mtu = str(option.get("mtu", ""))
+        if mtu.isdecimal() and int(mtu) > 1 and option.get("model", "virtio") == "virtio":
+            found.append(NicMtu(nic, bridge, int(mtu)))
+    return found
 
 
 def bridges_by_nic(config: Mapping[str, Any], parse: Parser) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from .._guest.addresses import cloud_init_addresses
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
+from .._guest.nics import NicMtu, mtus_of_nics
 from .._schema.formats import QEMU, Schema, parse_option
 from .config.actual import DRIVE, bridges_of, drives, is_disk, storage_of, volumes_in
 from .config.figures import figures_of, state_volume
@@ -35,6 +36,7 @@ class VmKind(Kind):
     creation_tasks: ClassVar[Collection[str]] = ("qmclone", "qmcreate", "qmrestore", "imgcopy")
     task_prefix: ClassVar[str] = "qm"
     migration_task: ClassVar[str] = "qmigrate"
+    minimum_mtu: ClassVar[int] = 576
     tool: ClassVar[str] = "qm"
     console: ClassVar[str] = "kvm"
     generated_options: ClassVar[Collection[str]] = HIDDEN
@@ -73,6 +75,9 @@ class VmKind(Kind):
             for slot, disk in self.disks_in(config).items()
             if disk.get("backup") == "0" or (slot == "efidisk0" and not has_ovmf)
         )
+
+    def mtus_in(self, config: Mapping[str, Any]) -> list[NicMtu]:
+        return mtus_of_nics(config, parse_option)
 
     def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
         """Return the mapped devices, without which PVE does not start a VM (qemu-server:

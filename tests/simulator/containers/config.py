@@ -54,7 +54,6 @@ _FAST = frozenset(
 )
 _CGROUP = frozenset({"cpulimit", "cpuunits", "memory", "swap"})
 _MOUNT_POINT = re.compile(r"mp\d+\Z")
-_BRIDGE_MTU = 1500
 
 
 def typed(ctx: Ctx, conf: dict[str, str]) -> dict[str, Any]:
@@ -260,8 +259,7 @@ class Change:
             )
 
     def _check_net(self, name: str, net: dict[str, str]) -> None:
-        iface = self.ctx.cluster.nodes[self.container.node].ifaces.get(net.get("bridge", ""), {})
-        limit = int(iface.get("mtu") or _BRIDGE_MTU)
+        limit = self.ctx.cluster.nodes[self.container.node].mtu_of(net.get("bridge", ""))
         if int(net.get("mtu") or 0) > limit:
             raise PveError(f"{name}: MTU size '{net['mtu']}' is bigger than bridge MTU '{limit}'")
         is_up = net.get("link_down") != "1"

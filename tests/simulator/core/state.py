@@ -255,6 +255,13 @@ class NodeInfo:
         """Whether a guest can be connected to that bridge or virtual network here."""
         return name in self.ifaces or name in self.vnets
 
+    def mtu_of(self, name: str) -> int:
+        """The MTU of a bridge: its own, or the smallest of its ports, as Linux sets it."""
+        bridge = self.ifaces.get(name, {})
+        ports = str(bridge.get("bridge_ports") or "").split()
+        of_ports = [int(self.ifaces.get(port, {}).get("mtu") or 1500) for port in ports]
+        return int(bridge.get("mtu") or min(of_ports, default=1500))
+
 
 class Cluster:
     """The whole picture, changed by handlers and tasks."""

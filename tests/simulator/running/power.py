@@ -93,9 +93,22 @@ def _check_nics(ctx: Ctx, vm: Vm) -> None:
     node = ctx.cluster.nodes[vm.node]
     for name, value in sorted(vm.conf.items()):
         if name.startswith("net") and name[3:].isdigit():
-            bridge = parse_net(ctx.sim.schema, value).get("bridge")
+            net = parse_net(ctx.sim.schema, value)
+            bridge = net.get("bridge")
             if bridge and not node.has_bridge(bridge):
                 raise PveError(f"bridge '{bridge}' does not exist")
+            if bridge and net.get("model") == "virtio":
+                _check_mtu(name, int(net.get("mtu") or 1), node.mtu_of(bridge))
+
+
+def _check_mtu(name: str, mtu: int, limit: int) -> None:
+    """Source: QemuServer.pm, print_netdevice_full; 1 is the MTU of the bridge."""
+    if mtu == 1:
+        return
+    if mtu < 576:
+        raise PveError(f"netdev {name}: MTU '{mtu}' is smaller than the IP minimum MTU '576'")
+    if mtu > limit:
+        raise PveError(f"netdev {name}: MTU '{mtu}' is bigger than the bridge MTU '{limit}'")
 
 
 def nodes_of_mapping(ctx: Ctx, kind: str, name: str) -> set[str]:

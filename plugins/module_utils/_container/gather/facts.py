@@ -129,6 +129,7 @@ def gather_new(
         definitions=_definitions(reads, blueprint.desired, blueprint.origin.config, cluster),
         release=_release(reads, is_disputed(blueprint.change) or is_oci(blueprint.origin.volume)),
         bridges=reads.bridges_on(node, blueprint.bridges),
+        mtus=reads.mtus_on(node, CONTAINER.mtus_in(blueprint.config)),
         pools=pools,
         usage=usage_for(reads, guest, blueprint.figures, cluster, in_creation=True),
     )
@@ -143,6 +144,7 @@ def gather_existing(
         definitions=_definitions(reads, intent.desired, intent.actual.target, cluster),
         release=_release(reads, is_disputed(intent.change)),
         bridges=reads.bridges_on(intent.node, intent.bridges),
+        mtus=reads.mtus_on(intent.node, CONTAINER.mtus_in(intent.change.sets)),
     )
     return gather_shared(reads, intent, facts)
 

@@ -44,6 +44,7 @@ from ..._guest.plan.origin import require_origin
 from ..._guest.plan.refusals import (
     raise_for_version,
     require_bridges,
+    require_mtus,
     require_pool,
     require_template_wanted,
 )
@@ -173,6 +174,7 @@ def placed(
     require_allocation(blueprint.desired, blueprint.origin.config, cluster, facts.definitions)
     require_pool(guest.pool, facts.pools)
     require_bridges(blueprint.bridges, facts.bridges, node, connection)
+    require_mtus(CONTAINER, blueprint.label, CONTAINER.mtus_in(blueprint.config), facts.mtus)
     _require_limited_cores(blueprint.label, guest, {}, blueprint.config)
     figures = blueprint.figures
     require_room_for(blueprint, node, {}, cluster)
@@ -278,6 +280,7 @@ def decide(
     _require_version(actual.label, intent.change, facts.release)
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
+    require_mtus(CONTAINER, actual.label, CONTAINER.mtus_in(intent.change.sets), facts.mtus)
     require_pool(intent.new_pool, facts.pools)
     if intent.growth is not None:
         _require_limited_cores(actual.label, desired.guest, actual.target, intent.after)

@@ -161,6 +161,29 @@ def _tags(items: Sequence[str], what: str) -> list[str]:
     return [validate.tag(item, what) for item in filter(None, items)]
 
 
+_VLANS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+_LAST_VLAN = 4094
+
+
+def _vlans(items: Sequence[str], what: str) -> str:
+    """Return VLANs and ranges as PVE writes them. PVE's schema accepts any number, and the start of
+    the guest fails (pve-common: PVE/Network.pm, tap_plug; VLAN_ID_MAX of Linux).
+    """
+    listed = [str(item).strip() for item in items if str(item).strip()]
+    for item in listed:
+        found = _VLANS.fullmatch(item)
+        first = int(found[1]) if found else 0
+        last = int(found[2] or first) if found else 0
+        if not 1 <= first <= last <= _LAST_VLAN:
+            raise validate.refused(
+                what,
+                item,
+                "is not a VLAN or a range of VLANs",
+                "Use 1 to 4094, such as 20 or 100-199",
+            )
+    return ";".join(listed)
+
+
 COMMON: Mapping[str, Callable[[Any, str], Any]] = {
     "addresses": _addresses,
     "bridge": validate.bridge,
@@ -176,6 +199,7 @@ COMMON: Mapping[str, Callable[[Any, str], Any]] = {
     "pool": validate.pool,
     "public_keys": _public_keys,
     "source": _source,
+    "vlans": _vlans,
     "storage": validate.storage,
     "tags": _tags,
     "vmid": validate.vmid,

@@ -38,6 +38,7 @@ class GuestFacts:
     cluster: ClusterState
     release: Release | None = None
     bridges: frozenset[str] | None = None  # bridges of the guest's node
+    mtus: Mapping[str, int] = field(default_factory=dict)  # of its bridges, if a NIC has one
     pools: frozenset[str] | None = None  # pools that the caller may see
     usage: TenantUsage | None = None  # the figures of the tenant's guests
     may_hide_pool: bool = False  # whether the guest may be in a pool that the caller cannot see

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,11 @@ from ..._cluster.bridges import KnownBridges
 from ..._cluster.placement import Bridges
 from ..._cluster.state import ClusterState
 from ..model import Actual, GuestSource
+from ..nics import NicMtu
 from ..plan.allocation import Definitions
 from ..plan.archive import read_archived
 from ..plan.copies import in_snapshot
+from ..plan.refusals import mtus_of_bridges
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -35,6 +37,12 @@ class GuestReads:
     def bridges_on(self, node: str, wanted: Collection[str]) -> frozenset[str] | None:
         """Return the bridges of a node, None if no bridge is needed."""
         return self.bridges.on(node) if wanted else None
+
+    def mtus_on(self, node: str, nics: Sequence[NicMtu]) -> dict[str, int]:
+        """Return the MTUs of the bridges of a node; one request if a NIC has an MTU."""
+        if not nics:
+            return {}
+        return mtus_of_bridges(self.client.get("nodes", node, "network") or [])
 
     def definitions(self) -> Definitions:
         """Return the definitions of all storages, by name."""

@@ -7,16 +7,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..._api.settings import ConnectionSettings
 from ..._cluster.site import require_own_bridges
 from ..._cluster.state import VmRow
 from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
-from ..._core.errors import ConfigurationError, Conflict, NotSupported
+from ..._core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
 from ..._resource.plan import Plan
 from ..hardware import DesiredGuest
+from ..kind import Kind
 from ..model import Actual, Guest
+from ..nics import NicMtu
 
 
 def require_bridges(
@@ -41,6 +43,41 @@ def require_bridges(
                 " bridge"
             ),
             reason="unknown bridge",
+        )
+
+
+def mtus_of_bridges(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the MTU of each bridge of a node: its own, or the smallest of its ports. The MTU of a
+    VNet is not known.
+    """
+    named = {str(row["iface"]): row for row in rows}
+    found: dict[str, int] = {}
+    for name, row in named.items():
+        if row.get("type") not in ("bridge", "OVSBridge"):
+            continue
+        ports = str(row.get("bridge_ports") or row.get("ovs_ports") or "").split()
+        of_ports = [int(named.get(port, {}).get("mtu") or 1500) for port in ports]
+        found[name] = int(row.get("mtu") or min(of_ports, default=1500))
+    return found
+
+
+def require_mtus(kind: Kind, label: str, nics: Iterable[NicMtu], mtus: Mapping[str, int]) -> None:
+    """Raise ValidationFailed for an MTU with which PVE does not start a guest: above the MTU of the
+    bridge, or below the minimum. `mtus` are the MTUs of bridges.
+    """
+    for nic in nics:
+        maximum = mtus.get(nic.bridge, nic.mtu)
+        minimum = kind.minimum_mtu
+        if minimum <= nic.mtu <= maximum:
+            continue
+        answer = f"{nic.mtu} is less than {minimum}"
+        if nic.mtu > maximum:
+            answer = f"{nic.mtu} is more than the MTU {maximum} of bridge {nic.bridge}"
+        raise ValidationFailed(
+            attempted=f"The MTU of {nic.nic} of {label} was refused",
+            answer=answer,
+            next_step="Choose another mtu, or change the MTU of the bridge: pve.fleet.node_network",
+            reason="mtu",
         )
 
 

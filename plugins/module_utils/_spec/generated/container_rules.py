@@ -120,7 +120,7 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
     "mounts": {"size": "disk_size", "storage": "storage", "mount_options": "words"},
     "nics": {
         "bridge": "bridge",
-        "trunks": "words",
+        "trunks": "vlans",
         "mac": "mac",
         "ip": "ipv4",
         "gateway": "gateway",

@@ -126,10 +126,6 @@ def _iso(volume: str, what: str) -> str:
     return validate.volume(volume, what)
 
 
-def _vlans(items: Sequence[str], _what: str) -> str:
-    return ";".join(items)
-
-
 FUNCTIONS: Mapping[str, Callable[[Any, str], Any]] = {
     **COMMON,
     "agent": _agent,
@@ -138,7 +134,6 @@ FUNCTIONS: Mapping[str, Callable[[Any, str], Any]] = {
     "cloud_init_drive": _cloud_init_drive,
     "discard": _discard,
     "iso": _iso,
-    "vlans": _vlans,
     "volume": validate.volume,
 }
 """The checks that declarations name: each takes a value and the option's name for errors."""

@@ -13,6 +13,7 @@ from ..._cluster.storages.allocation import with_allocations
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.place import usage_for
 from ..._guest.plan.allocation import needs_definitions
+from ..kind import VM
 from ..plan.decide import VmBlueprint
 from ..plan.facts import VmFacts
 from ..plan.intent import VmIntent
@@ -28,6 +29,7 @@ def gather_existing(reads: VmReads, intent: VmIntent, cluster: ClusterState) -> 
         cluster,
         release=reads.release_for(change.sets),
         bridges=reads.bridges_on(intent.node, intent.bridges),
+        mtus=reads.mtus_on(intent.node, VM.mtus_in(change.sets)),
         images=reads.images(new, actual.node),
     )
     if needs_definitions(desired, actual.target, cluster):
@@ -54,6 +56,7 @@ def gather_new(reads: VmReads, blueprint: VmBlueprint, node: str, cluster: Clust
         cluster,
         release=reads.release_for(blueprint.options),
         bridges=reads.bridges_on(node, blueprint.bridges),
+        mtus=reads.mtus_on(node, VM.mtus_in(blueprint.config)),
         images=reads.images(desired, node),
     )
     if needs_definitions(desired, blueprint.origin.config, cluster):

@@ -27,7 +27,12 @@ from ..._guest.plan import creation as creations
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
 from ..._guest.plan.creation import LIVE, Creation, RestoreSource
-from ..._guest.plan.refusals import require_bridges, require_pool, require_template_wanted
+from ..._guest.plan.refusals import (
+    require_bridges,
+    require_mtus,
+    require_pool,
+    require_template_wanted,
+)
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
 from ..config.actual import bridges_of, drives, is_cloud_init, is_disk, storage_of
@@ -186,6 +191,7 @@ def placed(
     require_allocation(desired, blueprint.origin.config, cluster, facts.definitions)
     require_pool(desired.guest.pool, facts.pools)
     require_bridges(blueprint.bridges, facts.bridges, node, connection)
+    require_mtus(VM, blueprint.label, VM.mtus_in(blueprint.config), facts.mtus)
     if desired.guest.state == "started":
         require_cpus(blueprint.label, blueprint.config, node, cluster)
     require_images(desired, node, facts.images)
@@ -230,6 +236,7 @@ def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> 
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)
     require_pool(intent.new_pool, facts.pools)
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
+    require_mtus(VM, actual.label, VM.mtus_in(intent.change.sets), facts.mtus)
     if intent.counts_cpus:
         require_cpus(actual.label, intent.after, intent.node, facts.cluster)
     kinds = {row.storage: row.kind for row in facts.cluster.storages}

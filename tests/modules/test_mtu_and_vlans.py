@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MTUs and VLANs that PVE stores, and with which it does not start the guest.
+
+Source: qemu-server, QemuServer.pm (print_netdevice_full); pve-container, LXC.pm
+(update_lxc_config); pve-common, Network.pm (tap_plug).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.table_lab import refused
+
+VM: dict[str, Any] = {"name": "one", "node": "pve1", "memory": "128M", "disks": []}
+CONTAINER: dict[str, Any] = {"name": "one", "node": "pve1", "source": "debian-13-standard"}
+TASKS = {"vm": VM, "container": {**CONTAINER, "default_storage": "ceph"}}
+MODULE = pytest.mark.parametrize("module", TASKS)
+
+
+@pytest.fixture(scope="module")
+def all_labs() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+@pytest.fixture
+def lab(all_labs: Lab) -> Lab:
+    all_labs.simulator.clear_faults()
+    all_labs.simulator.reset()
+    return all_labs
+
+
+def done(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
+    result = lab.run(module, **options)
+    assert not result.get("failed"), result["msg"]
+    return dict(result[module])
+
+
+@MODULE
+def test_an_mtu_above_the_bridge_is_refused(lab: Lab, module: str) -> None:
+    nics = [{"bridge": "vmbr0", "mtu": 9000}]
+    text = refused(lab, module, **TASKS[module], nics=nics)["msg"]
+    assert "9000 is more than the MTU 1500 of bridge vmbr0" in text
+    done(lab, module, **TASKS[module], nics=[{"bridge": "vmbr0", "mtu": 1400}], state="started")
+    changed = [{"name": "net0", "mtu": 1501}]
+    assert "1501 is more than" in refused(lab, module, name="one", nics=changed)["msg"]
+
+
+@MODULE
+def test_the_mtu_of_a_bridge_counts(lab: Lab, module: str) -> None:
+    """A bridge without an MTU has the smallest of its ports (Linux)."""
+    data = {"type": "bridge", "autostart": 1, "mtu": 9000}
+    lab.client.write("POST", "nodes", "pve1", "network", data={"iface": "vmbr9", **data})
+    lab.client.write("PUT", "nodes", "pve1", "network")
+    nics = [{"bridge": "vmbr9", "mtu": 9000}]
+    made = done(lab, module, **TASKS[module], nics=nics, state="started")
+    assert made["status"] == "running"
+
+
+def test_an_mtu_below_the_minimum_is_refused_for_virtio(lab: Lab) -> None:
+    text = refused(lab, "vm", **VM, nics=[{"bridge": "vmbr0", "mtu": 500}])["msg"]
+    assert "500 is less than 576" in text
+    done(lab, "vm", **VM, nics=[{"bridge": "vmbr0", "mtu": 1}], state="started")
+    other = [{"bridge": "vmbr0", "model": "e1000", "mtu": 500}]
+    done(lab, "vm", **{**VM, "name": "two"}, nics=other, state="started")
+
+
+@MODULE
+@pytest.mark.parametrize("trunk", ["5000", "0", "4095", "20-10", "10-5000", "x", "1-2-3"])
+def test_a_vlan_that_does_not_exist_is_refused(lab: Lab, module: str, trunk: str) -> None:
+    nics = [{"bridge": "vmbr0", "trunks": ["10", trunk]}]
+    text = refused(lab, module, **TASKS[module], nics=nics)["msg"]
+    assert "is not a VLAN or a range of VLANs" in text
+
+
+@MODULE
+def test_vlans_and_ranges_are_passed(lab: Lab, module: str) -> None:
+    ranges = ["20-30"] if module == "vm" else []  # the schema of containers has no ranges
+    nics = [{"bridge": "vmbr0", "trunks": ["10", *ranges, "4094"]}]
+    done(lab, module, **TASKS[module], nics=nics)
+    assert not lab.run(module, **TASKS[module], nics=nics)["changed"]
