@@ -50,21 +50,21 @@ def require_options_of_scope(params: Mapping[str, Any]) -> None:
         )
 
 
-def require_owner(
-    client: Client, scope: FirewallScope, firewall: Firewall, tag: str | None
-) -> None:
+def read_owner(client: Client, scope: FirewallScope, firewall: Firewall) -> str | None:
+    """Return the tag in the mark of a group or a VNet; one request for a VNet, none otherwise."""
+    if scope.kind != VNET:
+        return marked_tag(firewall.comment)
+    rows = client.get("cluster", "sdn", "vnets") or ()
+    aliases = {str(row["vnet"]): row.get("alias") for row in rows}
+    return marked_tag(aliases.get(scope.name))
+
+
+def require_owner(scope: FirewallScope, owner: str | None, tag: str | None) -> None:
     """Raise ForeignTenant for a group or a VNet that does not belong to the tenant with this tag.
 
-    Without a tag, it must not belong to any tenant. One request for a VNet, none otherwise.
+    Without a tag, it must not belong to any tenant.
     """
-    if scope.kind not in (GROUP, VNET):
-        return
-    owner = marked_tag(firewall.comment)
-    if scope.kind == VNET:
-        rows = client.get("cluster", "sdn", "vnets") or ()
-        aliases = {str(row["vnet"]): row.get("alias") for row in rows}
-        owner = marked_tag(aliases.get(scope.name))
-    if owner != tag:
+    if scope.kind in (GROUP, VNET) and owner != tag:
         raise _foreign(scope.label, owner, tag)
 
 

@@ -15,7 +15,7 @@ from .._resource.engine import apply_plan
 from .desired import read_desired
 from .find_scope import find_scope, require_same_guest, tag_of
 from .model import Firewall
-from .owners import require_marks_unchanged, require_owner
+from .owners import read_owner, require_marks_unchanged, require_owner
 from .reach.guard import require_access
 from .read import read_firewall, read_known
 from .references import require_known
@@ -32,7 +32,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     scope = find_scope(client, params)
     desired = replace(read_desired(params, scope), kept_groups=scope.tenant_groups)
     actual = read_firewall(client, scope, desired)
-    require_owner(client, scope, actual, tag_of(params))
+    require_owner(scope, read_owner(client, scope, actual), tag_of(params))
     known = read_known(client, scope, desired)
     require_known(desired.rules or (), known, desired)
     desired = replace(desired, own_names=known.own)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.result import Result
 from .evaluate.chains import IN, OUT, guest_chain
 from .find_scope import find_scope, tag_of
-from .owners import require_owner
+from .owners import read_owner, require_owner
 from .reach.read import read_cluster, read_cluster_firewall, read_guest
 from .read import groups_of, read_firewall
 from .scope import CLUSTER, GUEST, ROOT, FirewallScope
@@ -28,7 +28,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     firewall = read_firewall(client, scope)
     tag = tag_of(params)
     if tag is not None:
-        require_owner(client, scope, firewall, tag)
+        require_owner(scope, read_owner(client, scope, firewall), tag)
     described = view_of(scope, firewall) if firewall.exists else None
     groups: list[dict[str, str]] = []
     if scope.kind == CLUSTER:
