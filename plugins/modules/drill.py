@@ -46,7 +46,7 @@ options:
     description:
       - V(started) restores a copy of each guest in O(guests), starts it, and waits until it is up.
       - V(absent) removes the copies of O(run), and copies of interrupted drills, see
-        O(abandoned_after).
+        O(abandoned_after). It first waits for copies of O(run) that are still being restored.
     type: str
     choices: [started, absent]
     default: started

@@ -80,7 +80,8 @@ rounds:
   sample: [[{vmid: 15046, name: web1, copy_vmid: 900412, node: pve1, storages: [ceph]}]]
 refused:
   description: Guests without a copy. Their C(outcome) is V(failed) without a usable archive, and
-    V(skipped) if the copy does not fit or would not be isolated.
+    V(skipped) if the copy does not fit or would not be isolated, or if the guest was created after
+    the newest archive.
   returned: success
   type: list
   elements: dict

@@ -114,7 +114,8 @@ options:
       - Options of M(pve.fleet.vm) or M(pve.fleet.container) for the restored guest, such as
         C(vmid), C(node), C(pool), C(memory), C(nics) or C(state). They replace the values in the
         archive. With O(confirm), node and VMID cannot be changed.
-      - A new guest is stopped by default.
+      - A new guest is stopped by default. The default of C(pool) is the pool of the original guest,
+        if that exists.
     type: dict
   storage:
     description: Storage for all disks that O(storage_map) does not name. By default, a disk is

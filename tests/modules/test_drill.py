@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -219,6 +220,22 @@ def test_copies_at_once_are_limited(lab: Lab, web: dict[str, Any]) -> None:
         assert "guests" in refused(lab, "drill", run="00ff00", guests=[wrong])["msg"]
     assert "run" in refused(lab, "drill", run="x", guests=guests)["msg"]
     assert "vmid_range" in refused(lab, "drill_info", vmid_range=[5])["msg"]
+
+
+def test_a_guest_younger_than_the_last_backup_is_skipped_by_name(
+    lab: Lab, web: dict[str, Any]
+) -> None:
+    time.sleep(1.1)  # the times of tasks are whole seconds
+    young = do(lab, "vm", **{**WEB, "name": "young"})["vm"]
+    box = container(lab, hostname="box", tags="tenant_acme")
+    rows = {row["vmid"]: row for row in plan(lab)["refused"]}
+    for guest in (young, box):
+        assert rows[guest["vmid"]]["outcome"] == "skipped"
+        assert "created after the last backup" in rows[guest["vmid"]]["msg"]
+    time.sleep(1.1)
+    back_up(lab, web)
+    rows = {row["vmid"]: row for row in plan(lab)["refused"]}
+    assert rows[young["vmid"]]["outcome"] == "failed"
 
 
 def test_guests_without_a_usable_archive_are_named(lab: Lab, web: dict[str, Any]) -> None:

@@ -365,3 +365,24 @@ def test_an_archive_of_a_newer_version_is_refused(old: Lab) -> None:
     back_up(old, web)
     failed = rejected(old, name="web")
     assert "allow_ksm" in failed["msg"] or "allow-ksm" in failed["msg"]
+
+
+def test_a_copy_is_in_the_pool_of_the_original(lab: Lab, web: dict[str, Any]) -> None:
+    """The rights of a tenant depend on the pool: the copy of an administrator has it as well."""
+    archive = back_up(lab, web)
+
+    def pool(made: dict[str, Any]) -> str | None:
+        rows = lab.client.get("cluster", "resources", type="vm")
+        found = [row.get("pool") for row in rows if row["vmid"] == made["guest"]["vmid"]]
+        return found[0]
+
+    def copied(**options: Any) -> dict[str, Any]:
+        return do(lab, "restore", archive=archive, **options)
+
+    assert pool(copied(new_name="web2")) == "acme"
+    assert not copied(new_name="web2")["changed"]
+    assert pool(copied(new_name="web3", options={"pool": "globex"})) == "globex"
+    do(lab, "vm", name="web", tenant="acme", state="absent", force=True)
+    taken = {"vmid": web["vmid"], "name": "other", "tags": "tenant_globex", "pool": "globex"}
+    lab.client.task("POST", "nodes", web["node"], "qemu", data=taken)
+    assert pool(copied(new_name="web4")) is None

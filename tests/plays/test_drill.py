@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,22 @@ def test_a_drill_writes_its_record_and_leaves_no_copy(
     again = play(player, folder, drill_vms="web", drill_unproven_for="30d")
     assert "Guests to restore: 0" in again.output
     assert len(record(folder)["drills"]) == 2
+
+
+def test_a_drill_that_proves_nothing_fails(lab: Lab, player: Player, tmp_path: Path) -> None:
+    """Its only guest is younger than the last backup, and is skipped by name."""
+    folder = tmp_path / "drill"
+    time.sleep(1.1)  # the times of tasks are whole seconds
+    vm = {"name": "young", "tenant": "acme", "disks": [{"size": 1, "storage": "ceph"}]}
+    made = [{"hosts": "localhost", "gather_facts": False, "tasks": [{"pve.fleet.vm": vm}]}]
+    (tmp_path / "young.yml").write_text(yaml.safe_dump(made), encoding="utf-8")
+    player.play(str(tmp_path / "young.yml")).expect()
+    foreseen = play(player, folder, "--check", status=2, drill_vms="young")
+    assert "No restore would be proven" in foreseen.output
+    played = play(player, folder, status=2, drill_vms="young")
+    assert "No restore was proven" in played.output
+    assert "created after the last backup" in played.output
+    assert record(folder)["drills"][0]["skipped"] == 1
 
 
 @pytest.mark.parametrize("passes", [True, False])

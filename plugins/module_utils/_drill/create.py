@@ -80,11 +80,6 @@ class CopyResult:
         """The label of the guest in messages."""
         return f"guest {self.order.vmid}"
 
-    @property
-    def has_started(self) -> bool:
-        """Whether the guest failed after its restore had started."""
-        return self.error is not None and self.error.came_after_changes
-
     def as_row(self, context: DrillContext) -> dict[str, Any]:
         """Return the result as the module reports it."""
         chosen, error = self.chosen, self.error

@@ -72,7 +72,7 @@ def _start(
     values = {"guests": [one.as_row(context) for one in results], "plan": plan, "done": done}
     failure = failure_of_several(failures, [one.label for one in results]) if failures else None
     warnings = tuple(text for one in results for text in one.warnings)
-    changed = bool(plan if check_mode else done) or any(one.has_started for one in results)
+    changed = bool(plan if check_mode else done)
     return Result(changed, values, _diff(plan), warnings, failure=failure)
 
 

@@ -19,15 +19,17 @@ from .._backup.select import select
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import tenant_of
 from .._core import validate
-from .._core.errors import Conflict, FleetError
+from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
+from .._kinds.registry import list_of
 from .._restore.choose import ChosenArchive, choose
 from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import with_config
 from .._snapshot.select import OwnerScope, owner_of
-from .._tasks.read import read_removals
+from .._tasks.query import TaskQuery
+from .._tasks.read import found_in, read_removals, read_tasks
 from .desired import CopyOptions, read_age, read_copies, read_copy_options
 from .find import FoundCopy, find_copies
 from .isolate import find_obstacle, restore_of
@@ -116,6 +118,7 @@ def _choose_archives(
     online = [name for name, node in cluster.nodes.items() if node.online]
     removals = read_removals(client, online) if rows else {}
     owned = by_guest(archives, rows, removals)
+    newest = max((one.time for one in archives), default=0)
 
     def choose_one(row: VmRow) -> DrillRestore | dict[str, Any]:
         archive: Archive | None = None
@@ -124,6 +127,8 @@ def _choose_archives(
             archive = choose(desired, owned[row.vmid])
             chosen = with_config(client, desired, archive, row)
         except FleetError as error:
+            if archive is None and 0 < newest < read_creation(client, row, online):
+                return _refused(row, _too_new(row, newest), SKIPPED, drill, None)
             return _refused(row, error, FAILED, drill, archive)
         obstacle = find_obstacle(chosen.kind, chosen.config)
         if obstacle:
@@ -133,6 +138,24 @@ def _choose_archives(
         return DrillRestore(chosen, restore)
 
     return side_by_side(choose_one, rows, _READERS)
+
+
+def read_creation(client: Client, row: VmRow, nodes: Sequence[str]) -> int:
+    """Return the time of the last creation of a guest with this VMID, 0 if no task shows it."""
+    types = frozenset(list_of(row.type).kind.creation_tasks)
+    query = TaskQuery(limit=1, vmid=row.vmid, types=types)
+    found = found_in(read_tasks(client, nodes, query), 1)
+    return found[0].started if found else 0
+
+
+def _too_new(row: VmRow, newest: int) -> NotFound:
+    """Return the error for a guest that no backup can have included yet (pure)."""
+    return NotFound(
+        attempted=f"Guest {row.vmid} was not copied",
+        answer=f"it was created after the last backup, which is from {iso(newest)}",
+        next_step="Run the drill again after the next backup",
+        reason="no archive",
+    )
 
 
 def _newest(row: VmRow) -> DesiredRestore:

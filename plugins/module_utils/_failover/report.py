@@ -53,8 +53,7 @@ def report(
     failure = failure_of_several(failures, labels) if failures else None
     values = _values(desired, plan, context, rows)
     values |= {"done": result.done, "recovery_time": round(seconds)}
-    changed = bool(result.done) or any(one.has_started for _guest, one in result.guests)
-    return Result(changed, values, _diff(plan), _warnings(plan), failure=failure)
+    return Result(bool(result.done), values, _diff(plan), _warnings(plan), failure=failure)
 
 
 def _row(one: PlannedRecovery, result: CopyResult, context: DrillContext) -> dict[str, Any]:

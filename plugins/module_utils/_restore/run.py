@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._backup.archive import Archive, describe_archive
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names, without_vm
+from .._cluster.tenant import have_same_tenants, parse_tags
 from .._cluster.view import ClusterView
 from .._core.errors import Conflict
 from .._core.result import Result
@@ -50,6 +51,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     completion = None
     if desired.confirm:
         completion = find_completion(client, cluster, desired, chosen)
+    desired = _in_pool(desired, chosen)
     if completion is not None:
         completion = _starting_again(client, completion, chosen, archives)
         return restore_new(client, completion, chosen, archives, check_mode)
@@ -61,6 +63,20 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         result = overwrite(flow, context, desired, chosen, cluster, archives)
         return reported(_with_guest(flow, result), _described(client, desired, chosen), (), ())
     return restore_new(client, desired, chosen, archives, check_mode)
+
+
+def _in_pool(desired: DesiredRestore, chosen: ChosenArchive) -> DesiredRestore:
+    """Return the restore of a new guest in the pool of the original, unless the task has a pool:
+    the rights of a tenant depend on it (pure). A guest of another tenant with the VMID of the
+    archive is not the original.
+    """
+    row, prefix = chosen.row, desired.owner.prefix
+    if not desired.new_name or row is None or not row.pool or "pool" in desired.options:
+        return desired
+    archived = parse_tags(chosen.config.get("tags"))
+    if not have_same_tenants(archived, row.tags, prefix):
+        return desired
+    return replace(desired, options={**desired.options, "pool": row.pool})
 
 
 def _starting_again(
