@@ -128,7 +128,7 @@ class InProcess(ActionBase):
         given = _arguments.as_a_module_gets(self._task.args)
         checked = _arguments.check(entry, name, given, repeated=_repeats_arguments(variables))
         if checked.error:
-            values = {"failed": True, **entry.refused(checked.error)}
+            values = {"failed": True, **entry.refused(checked.error, given)}
             return _arguments.finished(values, checked)
         if self._task.check_mode and not entry.supports_check_mode:
             text = f"remote module ({name}) does not support check mode"

@@ -43,7 +43,7 @@ def test_an_argument_that_ansible_refuses_has_an_error(
     )
     entry = importlib.import_module(f"{module_package.__name__}.{name}").ENTRY
     here = _arguments.check(entry, "basic.py", arguments)  # what a module takes for its name here
-    same = entry.refused(here.error)
+    same = entry.refused(here.error, arguments)
     assert {key: result[key] for key in same} == same
 
 

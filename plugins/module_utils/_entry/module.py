@@ -23,8 +23,8 @@ from .._api.path_templates import count_requests
 from .._api.settings import ConnectionSettings, misplaced_secrets, resolve, unchosen_sites
 from .._cluster.state import fetch_cluster_state
 from .._cluster.tenant import PREFIX, require_named_owners
-from .._core.arguments.options import every_refusal
-from .._core.errors import ConfigurationError, FleetError, ValidationFailed
+from .._core.arguments.options import every_refusal, mistaken_for_connection
+from .._core.errors import AuthenticationError, ConfigurationError, FleetError, ValidationFailed
 from .._core.formatting import as_sentence, printable, printable_data
 from .._core.result import Result
 from .._kinds.words import TYPES
@@ -181,8 +181,12 @@ class ModuleEntry:
             values if self.conditions is None else {**values, "conditions": self.conditions(error)}
         )
 
-    def refused(self, msg: str) -> dict[str, Any]:
-        """Return the result of a task whose arguments Ansible refuses, with its message."""
+    def refused(self, msg: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the result of a task whose arguments Ansible refuses, with its message. `given`
+        are the arguments of the task.
+        """
+        hint = mistaken_for_connection(self.spec, given)
+        msg = f"{msg.rstrip('.')}. {as_sentence(hint)}" if hint else msg
         values = self.failed(ValidationFailed(reason="arguments", dispatched=False))
         return {**values, "msg": msg}
 
@@ -209,14 +213,15 @@ class ModuleEntry:
         """
         clients: list[Client] = []
         failed = True
-        warnings: tuple[str, ...] = ()
+        mistaken = mistaken_for_connection(self.spec, given or {})
+        warnings = (as_sentence(mistaken),) if mistaken else ()
         try:
             require_named_owners(arguments, given)
             params = {key: value for key, value in arguments.items() if key in self.spec}
             places = self._places(arguments, params, environ)
             for connection in places:
                 require_tenant(self.name, params, connection)
-            warnings = tuple(text for connection in places for text in connection.warnings)
+            warnings += tuple(text for connection in places for text in connection.warnings)
             with ExitStack() as stack:
                 clients = [stack.enter_context(lend(connection)) for connection in places]
                 client, more_warnings = self._check_names(params, clients[0])
@@ -230,6 +235,8 @@ class ModuleEntry:
             warnings += tuple(map(as_sentence, result.warnings))
         except FleetError as failure:
             error = with_known_nodes(failure, clients)
+            if mistaken and isinstance(error, (ConfigurationError, AuthenticationError)):
+                error = error.on(next_step=as_sentence(mistaken))
             more = self.on_failure(arguments, error) if self.on_failure is not None else {}
             values = {**more, **self.failed(error)}
         except Exception as error:
@@ -325,9 +332,8 @@ def _module_class(entry: ModuleEntry) -> Any:
                 check = getattr(self, "validation_result", None)
                 if check is not None:
                     msg = every_refusal(check.errors.errors, self._name, entry.whole_spec) or msg
-                values = {**entry.refused(str(msg)), **values}
-            values.pop("msg", None)
-            super().fail_json(msg, **values)
+                values = {**entry.refused(str(msg), self.given), **values}
+            super().fail_json(values.pop("msg", msg), **values)
 
     return Module
 

@@ -67,6 +67,18 @@ _SYNONYMS: Mapping[str, str] = {
     "removed": "absent",
     "destroyed": "absent",
 }
+# Options by the names that Proxmox VE and its tools give them.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "privsep": ("privilege_separation",),
+    "ports": ("bridge_ports", "ovs_ports"),
+    "userid": ("owner",),
+}
+# Options of modules by the options of the connection that are mistaken for them.
+_OF_CONNECTION: Mapping[str, str] = {
+    "url": "source_url",
+    "password": "user_password",
+    "user": "owner",
+}
 _CHOICES = re.compile(
     r"value of \S+ must be one of: (?P<choices>.*?), got: (?P<given>.*?)(?P<place> found in .*)?",
     re.DOTALL,
@@ -209,7 +221,22 @@ def _hint(dotted: str, spec: Spec) -> str:
     *above, name = dotted.split(".")
     for part in above:
         level = (level.get(part) or {}).get("options") or {}
+    meant = [f"'{option}'" for option in _OPTIONS.get(name, ()) if option in level]
+    if meant:
+        return f" (did you mean {' or '.join(meant)}?)"
     return did_you_mean(name, level)
+
+
+def mistaken_for_connection(spec: Spec, given: Mapping[str, Any]) -> str:
+    """Return a sentence about an option of the connection that the task probably sets by mistake,
+    or an empty text. A login has both a user and a password.
+    """
+    is_login = any(given.get(name) for name in ("user", "api_user")) and given.get("password")
+    for option, meant in _OF_CONNECTION.items():
+        is_mistaken = given.get(option) and meant in spec and not given.get(meant)
+        if is_mistaken and not is_login:
+            return f"{option} belongs to the connection: did you mean {meant}?"
+    return ""
 
 
 class _Checker:

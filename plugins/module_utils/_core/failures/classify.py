@@ -133,7 +133,8 @@ _TEXTS: tuple[_Text, ...] = (
         r"ha groups have been migrated to rules",
         NotSupported,
         "HA groups",
-        "Use a rule of type node-affinity instead: pve.fleet.ha_rule",
+        "Use a rule of type node-affinity instead: pve.fleet.ha_rule; in a cluster file, replace"
+        " ha_groups, and group in ha_resources, by ha_rules, see docs/ha.md",
     ),
     # Ceph (pve-manager: PVE/Ceph/Tools.pm, check_ceph_installed, check_ceph_inited).
     _Text(

@@ -13,6 +13,7 @@ from ..._api.settings import ConnectionSettings
 from ..._cluster.site import require_own_bridges
 from ..._cluster.state import VmRow
 from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
+from ..._core.arguments.options import did_you_mean
 from ..._core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
 from ..._resource.plan import Plan
 from ..hardware import DesiredGuest
@@ -91,8 +92,9 @@ def require_pool(pool: str | None, pools: Collection[str] | None) -> None:
     names = ", ".join(sorted(pools))
     raise ConfigurationError(
         attempted=f"Pool '{pool}' could not be used",
-        answer=f"pools are {names or 'none that this token may see'}",
-        next_step="Create the pool first, or name one that is there",
+        answer=f"pools are {names or 'none that this token may see'}{did_you_mean(pool, pools)}",
+        next_step="Name one of them, or create the pool first: playbook pve.fleet.tenant creates"
+        " the pools of all tenants of an estate, module pve.fleet.pool a single one",
         reason="unknown pool",
     )
 

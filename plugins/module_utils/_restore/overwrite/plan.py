@@ -228,7 +228,7 @@ def require_possible(
         remedy = "Attach it or remove it" if task.copies else "Set keep=copy, include it in backups"
         raise _refused(
             actual,
-            f"{', '.join(lost)} would be lost, because a {task.restore.keep} leaves it out",
+            f"{', '.join(lost)} would be lost, because keep={task.restore.keep} leaves it out",
             f"{remedy}, or restore a new guest",
         )
 
