@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.errors import ConfigurationError, PermissionDenied
 from .._core.parallel import side_by_side
-from .._names.check import NODE, unknown
+from .._names.check import NODE, require_known
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 
@@ -45,8 +45,7 @@ def precheck_devices(
     if not compared:
         return ()
     states = _read_states(client)
-    for node in sorted({dict(entry)["node"] for entry in new} - states.keys()):
-        raise unknown("map", NODE, node, states)
+    require_known("map", NODE, {dict(entry)["node"] for entry in new}, states)
     if kind not in _QUERIES:
         return ()
     named = sorted({dict(entry)["node"] for entry in compared})

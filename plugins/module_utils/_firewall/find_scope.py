@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.locate import locate, locate_by_name
@@ -118,13 +118,17 @@ def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, pref
         name = validate.dns_name(params["name"])
         row, cluster = locate_by_name(client, cluster, name, tag, prefix)
         label = f"Guest '{name}'"
+    names = {other.own_name for other in cluster.guests if owns(tag, other.tags, prefix)}
+    return _require_found(row, label, str(params.get("name") or ""), names - {""})
+
+
+def _require_found(row: VmRow | None, label: str, name: str, names: Collection[str]) -> VmRow:
+    """Return the row of a guest. Raises UnknownVm with the most similar of the names (pure)."""
     if row is not None:
         return row
-    names = {other.own_name for other in cluster.guests if owns(tag, other.tags, prefix)}
     raise UnknownVm(
         attempted=f"{label} was not found",
-        answer="no guest of that name or VMID is visible"
-        f"{did_you_mean(str(params.get('name') or ''), names - {''})}",
+        answer=f"no guest of that name or VMID is visible{did_you_mean(name, names)}",
         next_step="Check the spelling, and that the user or token has VM.Audit on it",
         reason="unknown guest",
     )

@@ -64,15 +64,24 @@ def check_names(client: Client, cluster: ClusterState, given: GivenNames, prefix
     `given` has the kind and the names by option. Raises NotFound for another name that names
     nothing. One more request if a tenant has no guest.
     """
-    warnings: list[str] = []
+    found: list[tuple[str, str, NotFound]] = []
     for option, (kind, names) in given.items():
         for name in names:
             error = find_unknown(client, cluster, option, kind, name, prefix)
-            if error is None:
-                continue
-            if kind not in _WARNED:
-                raise error
-            warnings.append(f"{option}: {error.answer}")
+            if error is not None:
+                found.append((option, kind, error))
+    return _warnings_of(found)
+
+
+def _warnings_of(found: Sequence[tuple[str, str, NotFound]]) -> list[str]:
+    """Return the warnings about names that name nothing, each with its option and kind. Raises the
+    first error of another kind (pure).
+    """
+    warnings: list[str] = []
+    for option, kind, error in found:
+        if kind not in _WARNED:
+            raise error
+        warnings.append(f"{option}: {error.answer}")
     return warnings
 
 
@@ -155,3 +164,9 @@ def with_known_nodes(error: FleetError, clients: Sequence[Client]) -> FleetError
         return error
     answer = f"{error.answer}{did_you_mean(name[1], known)}"
     return error.on(answer=answer, next_step=f"Name one of {', '.join(known)}")
+
+
+def require_known(option: str, noun: str, names: Collection[str], known: Collection[str]) -> None:
+    """Raise NotFound for the first name of an option that names nothing (pure)."""
+    for name in sorted(set(names) - set(known)):
+        raise unknown(option, noun, name, known)

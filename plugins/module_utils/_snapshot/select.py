@@ -196,12 +196,17 @@ def _find(
             require_readable(cluster, label, owner.owns)
             restored = suspects(cluster, owner.tag, owner.prefix)
             require_restored(client, restored, f"{label} could not be found")
+    names = {other.own_name for other in cluster.guests if owner.owns(other)}
+    return _require_found(row, label, str(one), names - {""}), cluster
+
+
+def _require_found(row: VmRow | None, label: str, name: str, names: Collection[str]) -> VmRow:
+    """Return the row of a VM. Raises UnknownVm with the most similar of the names (pure)."""
     if row is not None:
-        return row, cluster
-    names = {other.own_name for other in cluster.guests if owner.owns(other)} - {""}
+        return row
     raise UnknownVm(
         attempted=f"{label} was not found",
-        answer=f"no VM of that name or number is visible{did_you_mean(str(one), names)}",
+        answer=f"no VM of that name or number is visible{did_you_mean(name, names)}",
         next_step="Check the spelling, and that the user or token has VM.Audit on it",
         reason="unknown VM",
     )

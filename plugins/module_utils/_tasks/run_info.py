@@ -116,13 +116,18 @@ def _about_vm(
     if row is not None:
         require_own_guest(label, row.tags, tag, prefix, unnamed=label_of(row))
         return replace(query, vmid=row.vmid), cluster
+    names = {other.own_name for other in cluster.guests if owns(tag, other.tags, prefix)}
+    _require_removed(query, tag, label, did_you_mean(str(params.get("name") or ""), names - {""}))
+    return query, cluster
+
+
+def _require_removed(query: TaskQuery, tag: str | None, label: str, hint: str) -> None:
+    """Raise UnknownVm for a VM that does not exist, unless it may be a removed one (pure)."""
     if query.vmid is not None and tag is None:
-        return query, cluster  # the VM may be removed
-    names = {other.own_name for other in cluster.guests if owns(tag, other.tags, prefix)} - {""}
+        return
     raise UnknownVm(
         attempted=f"The tasks of {label} were not read",
-        answer="no VM of that name or number is visible"
-        f"{did_you_mean(str(params.get('name') or ''), names)}",
+        answer=f"no VM of that name or number is visible{hint}",
         next_step="Check the spelling; name a VM that was removed by its vmid, without tenant",
         reason="unknown VM",
     )
