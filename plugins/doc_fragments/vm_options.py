@@ -160,6 +160,11 @@ options:
       storage:
         description: Storage of the disk. A disk elsewhere is moved.
         type: str
+      bwlimit:
+        description: Bandwidth limit in KiB/s of a move to another storage, V(0) for none. By
+          default, the limit of the storages or of the cluster, which a token without
+          C(Datastore.Allocate) can only lower.
+        type: int
       storage_class:
         description: Name of an entry of O(storage_classes).
         type: str

@@ -72,6 +72,11 @@ options:
             must be stopped.
           - A new volume without it is on O(default_storage).
         type: str
+      bwlimit:
+        description: Bandwidth limit in KiB/s of a move to another storage, V(0) for none. By
+          default, the limit of the storages or of the cluster, which a token without
+          C(Datastore.Allocate) can only lower.
+        type: int
       storage_class:
         description: Name of an entry of O(storage_classes).
         type: str
@@ -134,6 +139,11 @@ options:
             must be stopped.
           - A new volume without it is on O(default_storage).
         type: str
+      bwlimit:
+        description: Bandwidth limit in KiB/s of a move to another storage, V(0) for none. By
+          default, the limit of the storages or of the cluster, which a token without
+          C(Datastore.Allocate) can only lower.
+        type: int
       storage_class:
         description: Name of an entry of O(storage_classes).
         type: str

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Disks below 1 GiB, and messages about sizes."""
+"""Disks below 1 GiB, messages about sizes, and the bandwidth of moves."""
 
 from __future__ import annotations
 
@@ -65,7 +65,24 @@ def test_small_volumes_that_exist_are_changed_and_exported(lab: Lab) -> None:
 
 
 def test_sizes_of_disks_are_not_shown_in_bytes(lab: Lab) -> None:
-    disk = {"volume": "ceph:vm-4711-data", "node": "pve1", "vmid": 4711}
+    disk: dict[str, Any] = {"volume": "ceph:vm-4711-data", "node": "pve1", "vmid": 4711}
     lab.run("volume", **disk, size="5G")
     failure = lab.run("volume", **disk, size="10G")
     assert "it has 5G, not 10G" in failure["msg"]
+
+
+@pytest.mark.parametrize("limit", [0, 51200])
+def test_the_bandwidth_of_a_move_is_limited(lab: Lab, limit: int) -> None:
+    """bwlimit of the requests (qemu-server: API2/Qemu.pm; pve-container: API2/LXC.pm)."""
+    lab.vm(name="moves", disks=[{"name": "scsi0", "size": "1G", "storage": "ceph"}])
+    disk = {"name": "scsi0", "storage": "local-lvm", "bwlimit": limit}
+    lab.simulator.reset_log()
+    converged(lab, "vm", name="moves", disks=[disk])
+    (move,) = [one for one in lab.simulator.writes() if one["path"].endswith("/move_disk")]
+    assert move["params"]["bwlimit"] == str(limit)
+    lab.run("container", name="moves-too", **CT)
+    lab.simulator.reset_log()
+    root = {"storage": "local-lvm", "bwlimit": limit}
+    converged(lab, "container", name="moves-too", rootfs=root)
+    (move,) = [one for one in lab.simulator.writes() if one["path"].endswith("/move_volume")]
+    assert move["params"]["bwlimit"] == str(limit)

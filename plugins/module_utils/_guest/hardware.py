@@ -34,6 +34,7 @@ class Disk:
     image_size: int = 0  # bytes of the image, if its template shows them
     # an existing volume to attach, such as an ISO, or a path of the node
     volume: str | None = None
+    bwlimit: int | None = None  # KiB/s of a move to another storage
     allocation: str | None = None  # thin or thick, as its storage class asks for
     options: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -61,6 +62,12 @@ class GuestHardware:
     disks_exact: bool = False
     nics_exact: bool = False
     default_storage: str = "local-lvm"
+
+    @property
+    def move_limits(self) -> dict[str, dict[str, int]]:
+        """The data of the request that moves a disk, by slot: the limit of its bandwidth."""
+        limited = [disk for disk in self.disks if disk.bwlimit is not None]
+        return {disk.slot: {"bwlimit": int(disk.bwlimit or 0)} for disk in limited}
 
     @property
     def slots(self) -> set[str]:

@@ -72,6 +72,7 @@ def _volume(slot: str, place: str, path: str, item: Mapping[str, Any]) -> Disk:
         size=item.get("size"),
         storage=item.get("storage") or None,
         volume=item.get("volume") or None,
+        bwlimit=item.get("bwlimit"),
         allocation=item.get("type"),
         options=canonical.sub_keys(slot, values, LXC),
     )

@@ -126,14 +126,14 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredConta
     def moved_disks(
         self, update: PlannedUpdate[DesiredContainer], moved: Mapping[str, str]
     ) -> list[Step]:
-        actual = update.actual
+        actual, limits = update.actual, update.desired.hardware.move_limits
         return [
             Step(
                 "move_disk",
                 f"Move {slot} of {actual.label} to storage {storage}",
                 method="POST",
                 path=(*actual.path, "move_volume"),
-                data={"volume": slot, "storage": storage, "delete": 1},
+                data={"volume": slot, "storage": storage, "delete": 1, **limits.get(slot, {})},
             )
             for slot, storage in sorted(moved.items())
         ]

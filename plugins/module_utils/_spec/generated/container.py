@@ -43,6 +43,7 @@ def hardware_spec() -> Spec:
             "options": {
                 "size": {"type": "raw"},
                 "storage": {"type": "str"},
+                "bwlimit": {"type": "int"},
                 "storage_class": {"type": "str"},
                 "readonly": {"type": "bool"},
                 "acl": {"type": "bool"},
@@ -62,6 +63,7 @@ def hardware_spec() -> Spec:
                 "volume": {"type": "str"},
                 "size": {"type": "raw"},
                 "storage": {"type": "str"},
+                "bwlimit": {"type": "int"},
                 "storage_class": {"type": "str"},
                 "readonly": {"type": "bool"},
                 "backup": {"type": "bool"},

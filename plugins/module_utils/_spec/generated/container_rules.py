@@ -147,5 +147,7 @@ ORDER: tuple[str, ...] = tuple(
     ).split()
 )
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
-    "": {"tty": (0, 6), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)}
+    "rootfs": {"bwlimit": (0, 1000000000)},
+    "mounts": {"bwlimit": (0, 1000000000)},
+    "": {"tty": (0, 6), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)},
 }

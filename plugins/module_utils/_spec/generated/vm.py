@@ -78,6 +78,7 @@ def hardware_spec() -> Spec:
                 "bus": {"type": "str", "choices": ["ide", "sata", "scsi", "virtio"]},
                 "size": {"type": "raw"},
                 "storage": {"type": "str"},
+                "bwlimit": {"type": "int"},
                 "storage_class": {"type": "str"},
                 "format": {"type": "str", "choices": ["raw", "qcow2", "vmdk"]},
                 "import_from": {"type": "str"},

@@ -110,6 +110,7 @@ def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
         format=item.get("format"),
         import_from=item.get("import_from") or None,
         volume=item.get("iso") or item.get("volume"),
+        bwlimit=item.get("bwlimit"),
         allocation=item.get("type"),
         options=canonical.sub_keys(slot, options),
     )

@@ -222,7 +222,8 @@ def move_disks(desired: DesiredVm, actual: Actual, moved: Mapping[str, str]) -> 
     formats = {disk.slot: disk.format for disk in desired.hardware.disks}
     steps: list[Step] = []
     for slot, storage in sorted(moved.items()):
-        data: dict[str, Any] = {"disk": slot, "storage": storage, "delete": 1}
+        limit = desired.hardware.move_limits.get(slot, {})
+        data: dict[str, Any] = {"disk": slot, "storage": storage, "delete": 1, **limit}
         if formats.get(slot):
             data["format"] = formats[slot]
         step = Step(

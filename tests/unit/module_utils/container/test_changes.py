@@ -167,7 +167,7 @@ def test_a_new_container_is_unprivileged_and_has_a_root_file_system() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"unprivileged": False}, "it is unprivileged, which PVE fixes at creation"),
-    ({"mounts": [{"size": "512M"}]}, "size"),
+    ({"mounts": [{"size": "512K"}]}, "size"),
     ({"rootfs": {"size": 2}}, "cannot shrink to 2 GiB"),
     ({"mounts": [{"name": "mp4", "size": 1}]}, "it does not exist yet and has no path"),
     ({"mounts": [{"volume": "/srv/other"}]}, "it mounts images:100/vm-100-disk-1.raw"),
