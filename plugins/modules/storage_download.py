@@ -19,13 +19,17 @@ description:
   - If an earlier run started the download and it is still running, the task waits for it instead of
     starting another one.
   - The token needs C(Datastore.AllocateTemplate) on the storage and C(Sys.AccessNetwork) on the
-    node.
+    node. To remove an ISO, it needs C(Datastore.Allocate) and C(VM.Audit) on C(/vms).
 options:
   state:
-    description: Whether the file exists. V(absent) removes it, even if it is in use.
+    description: Whether the file exists. V(absent) removes it, unless a guest uses it.
     type: str
     choices: [present, absent]
     default: present
+  force:
+    description: Whether O(state=absent) also removes a file that a guest uses.
+    type: bool
+    default: false
   storage:
     description: Storage for the file. It must allow O(content).
     type: str

@@ -68,7 +68,7 @@ def test_sizes_of_disks_are_not_shown_in_bytes(lab: Lab) -> None:
     disk: dict[str, Any] = {"volume": "ceph:vm-4711-data", "node": "pve1", "vmid": 4711}
     lab.run("volume", **disk, size="5G")
     failure = lab.run("volume", **disk, size="10G")
-    assert "it has 5G, not 10G" in failure["msg"]
+    assert "it has 5 GiB, not 10 GiB" in failure["msg"]
 
 
 @pytest.mark.parametrize("limit", [0, 51200])

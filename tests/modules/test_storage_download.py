@@ -308,3 +308,14 @@ def test_only_isos_are_decompressed(lab: Lab, web: str) -> None:
     """pve-storage: API2/Storage/Status.pm, download_url."""
     options: dict[str, Any] = {"source_url": f"{web}/disk.qcow2", "compression": "gz"}
     assert "PVE decompresses ISOs only" in refused(lab, **options)["msg"]
+
+
+def test_an_iso_in_a_drive_is_not_removed(lab: Lab, web: str) -> None:
+    """PVE removes it (pve-storage: API2/Storage/Content.pm, delete)."""
+    file = {"filename": "used.iso"}
+    download(lab, source_url=f"{web}/disk.iso", **file)
+    disks = [{"name": "ide2", "iso": "local:iso/used.iso"}]
+    lab.vm(name="reads-it", node="pve1", memory="128M", disks=[{"size": "1G"}, *disks])
+    assert "reads-it) as ide2" in refused(lab, state="absent", **file)["msg"]
+    assert download(lab, state="absent", force=True, **file)["changed"]
+    lab.run("vm", name="reads-it", state="absent")

@@ -181,7 +181,7 @@ def test_a_disk_is_allocated_and_deleted(lab: Lab) -> None:
     disk = {"volume": "local-lvm:vm-4711-data", "node": "pve1"}
     made = as_foreseen(lab, **disk, vmid=4711, size="2G")
     assert (made["volume"]["size"], made["volume"]["vmid"]) == (2 << 30, 4711)
-    assert "bytes, not" in refused(lab, **disk, vmid=4711, size="3G")["msg"]
+    assert "it has 2 GiB, not 3 GiB" in refused(lab, **disk, vmid=4711, size="3G")["msg"]
     assert as_foreseen(lab, **disk, state="absent")["volume"] is None
 
 
@@ -351,7 +351,7 @@ def test_copies_that_proxmox_ve_would_refuse(uploaded: Lab, iso: Path) -> None:
     assert "pve1 does not have local:iso/t-none.iso" in result["msg"]
     iso.write_bytes(b"another ISO")
     volume(uploaded, storage="local", node="pve2", src=str(iso))
-    assert "has 11 bytes, not 6000" in refused(uploaded, **COPY, node="pve2", **ROOT)["msg"]
+    assert "has 11 B, not 5.9 KiB" in refused(uploaded, **COPY, node="pve2", **ROOT)["msg"]
 
 
 SNIPPET: dict[str, Any] = {"volume": "local:snippets/t-web.yml", "node": "pve1"}

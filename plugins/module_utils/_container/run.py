@@ -22,7 +22,7 @@ from .._guest.flow.gather import keep_or_choose_node
 from .._guest.flow.intent import DecidedPlan
 from .._guest.flow.placed import PlacedGuest
 from .._guest.flow.reads import GuestReads
-from .._guest.flow.volumes import require_existing_volumes
+from .._guest.flow.volumes import missing_volumes, require_no_missing_volumes
 from .._guest.model import Actual
 from .._guest.plan.copies import place_of
 from .._guest.plan.creation import Creation
@@ -96,7 +96,8 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         connection = reads.client.connection
         require_possible(intent, cluster, connection)
         actual = intent.actual
-        require_existing_volumes(reads, intent.change.drives.volumes, actual.node, actual.label)
+        missing = missing_volumes(reads, intent.change.drives.volumes, actual.node)
+        require_no_missing_volumes(missing, actual.node, actual.label)
         return decide(intent, gather_existing(reads, intent, cluster), connection)
 
     def blueprint(
@@ -125,8 +126,8 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         cluster: ClusterState,
     ) -> PlacedGuest[ContainerBlueprint]:
         facts = gather_new(reads, blueprint, choice.node, cluster)
-        volumes = blueprint.change.drives.volumes
-        require_existing_volumes(reads, volumes, choice.node, blueprint.label)
+        missing = missing_volumes(reads, blueprint.change.drives.volumes, choice.node)
+        require_no_missing_volumes(missing, choice.node, blueprint.label)
         return placed(blueprint, choice, facts, reads.client.connection)
 
     def plan_creation(self, placed: PlacedGuest[Any], creation: Creation) -> Plan:

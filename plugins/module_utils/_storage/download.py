@@ -28,6 +28,7 @@ from .._resource.execute import Execution, FailureVerdict, StepResult, attempted
 from .._resource.plan import Plan, Step
 from .._resource.result import result_of
 from .desired import DesiredFile, read_desired_file
+from .precheck import require_unused_volume
 from .volume.read import find_volume
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     file = replace(desired, node=node)
     require_own_storages(client.connection, [file.storage])
     stored = StoredFile(client, file, timeout, is_wanted=params.get("state") != "absent")
+    if stored.plan.changed and not (stored.is_wanted or params.get("force")):
+        require_unused_volume(client, file, cluster)
     return apply_plan(stored, check_mode)
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .._cluster.state import ClusterState
+from .._cluster.storages.volume_users import read_volume_users
+from .._cluster.visible import require_all_guests_visible, sees_all_guests
 from .._core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
+from .desired import DesiredFile
 from .types import CONTENT, LOCAL, MAY_BE_EMPTY, SINCE
 from .usage import StorageUsage, read_usage
 
@@ -167,3 +171,20 @@ def require_unused(users: Sequence[str], attempted: str, effect: str) -> None:
         reason="in use",
         details={"users": list(users)},
     )
+
+
+def require_unused_volume(client: Api, file: DesiredFile, cluster: ClusterState) -> None:
+    """Raise Conflict if a guest uses a volume, and PermissionDenied if a hidden guest may use it.
+
+    Sends the requests of `read_volume_users`, and one more.
+    """
+    if file.content == "backup":  # no guest can use an archive
+        return
+    attempted = f"{file.volume} was not deleted"
+    if file.content not in ("import", "vztmpl"):  # a guest is created from these, not run
+        require_all_guests_visible(sees_all_guests(client), attempted)
+    place = cluster.storage_on(file.storage, str(file.node))
+    node = None if place is None else place.place or None
+    users = read_volume_users(client, file.volume, node)
+    effect = "they lose its data then, or do not start"
+    require_unused([user.label for user in users], attempted, effect)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..._core import propstring
@@ -70,8 +70,11 @@ def read_volume_users(
         path = ("nodes", row["node"], row["type"], row["vmid"])
         options = client.get(*path, "pending", attempted=attempted) or []
         values = {option["key"]: option.get("value") for option in options}
+        name = str(values.get("name") or values.get("hostname") or "")  # the listing may lack it
         places = [*_places(options, pattern), *_held(client, path, pattern, attempted)]
-        return VolumeUser(row_of_listing(row), parse_tags(values.get("tags")), tuple(places))
+        return VolumeUser(
+            replace(row_of_listing(row), name=name), parse_tags(values.get("tags")), tuple(places)
+        )
 
     found = side_by_side(read, guests, _READS_AT_ONCE)
     return [user for user in found if user.places]

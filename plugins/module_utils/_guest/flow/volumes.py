@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..._cluster.lookup import is_file, require_own_source, require_own_volume, volume_owner
@@ -61,21 +61,27 @@ def require_own_volumes(
                 _require_own_user(guest, volume, user, may_share=is_shared)
 
 
-def require_existing_volumes(
-    reads: GuestReads, volumes: Iterable[str], node: str, label: str
-) -> None:
-    """Raise ConfigurationError for a volume that a node does not list; one request a storage."""
+def missing_volumes(reads: GuestReads, volumes: Iterable[str], node: str) -> list[str]:
+    """Return the volumes that a node does not list; one request a storage."""
+    missing: list[str] = []
     for volume in sorted(volumes):
         rows = reads.contents(node, volume.partition(":")[0])
         pattern = volume_pattern(volume, clones=False)
-        if any(pattern.search(str(row["volid"])) for row in rows):
-            continue
-        raise ConfigurationError(
-            attempted=f"{volume} could not be used for {label}",
-            answer=f"node {node} does not have it",
-            next_step="Check the name, with module volume_info",
-            reason="unknown volume",
-        )
+        if not any(pattern.search(str(row["volid"])) for row in rows):
+            missing.append(volume)
+    return missing
+
+
+def require_no_missing_volumes(missing: Sequence[str], node: str, label: str) -> None:
+    """Raise ConfigurationError for a volume that a node does not have (pure)."""
+    if not missing:
+        return
+    raise ConfigurationError(
+        attempted=f"{', '.join(missing)} could not be used for {label}",
+        answer=f"node {node} does not have it",
+        next_step="Check the name, with module volume_info",
+        reason="unknown volume",
+    )
 
 
 def _may_have_users(volume: str, owner: int | None) -> bool:

@@ -12,6 +12,7 @@ from ..form import Spec
 def storage_download_spec() -> Spec:
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "force": {"type": "bool", "default": False},
         "storage": {"type": "str", "required": True},
         "node": {"type": "str"},
         "source_url": {"type": "str"},

@@ -13,7 +13,7 @@ from typing import Any
 from ..._cluster.lookup import volume_owner
 from ..._core import validate
 from ..._core.errors import Conflict, NotFound, NotSupported, QuotaExceeded
-from ..._core.quantities import readable_sizes, render_size
+from ..._core.quantities import readable_sizes
 from ..._resource.plan import Plan, Step
 from ..download import plan_present
 from ..types import DISK_NAMES, RAW_ONLY
@@ -40,12 +40,13 @@ def plan_volume(volume: DesiredVolume, found: Row | None) -> Plan:
         before = {"volid": volume.volid, "size": found.get("size")}
         return Plan((_upload(volume),), before, _uploaded(volume))
     if volume.size is not None and not volume.src and found.get("size") != volume.size:
+        present, wanted = readable_sizes(int(found.get("size") or 0), volume.size)
         step = "Grow the disk of the guest instead"
         if volume.source:
             step = "Wait for a copy that still runs, or delete the volume first with state=absent"
         raise Conflict(
             attempted=f"{volume.volid} was not changed",
-            answer=f"it has {render_size(found.get('size') or 0)}, not {render_size(volume.size)}",
+            answer=f"it has {present}, not {wanted}",
             next_step=step,
             reason="size",
         )

@@ -14,8 +14,6 @@ from ..._api.client import Client
 from ..._api.request import Upload
 from ..._cluster.site import require_own_storages
 from ..._cluster.state import ClusterState, fetch_cluster_state
-from ..._cluster.storages.volume_users import read_volume_users
-from ..._cluster.visible import require_all_guests_visible, sees_all_guests
 from ..._connection.pct import address_of
 from ..._core import validate
 from ..._core.errors import AlreadyExists, FleetError, TaskFailed
@@ -25,7 +23,7 @@ from ..._resource.execute import Execution, FailureVerdict, StepResult, attempte
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..download import DOWNLOAD, choose_node, find_running, require_version
-from ..precheck import require_unused
+from ..precheck import require_unused_volume
 from ..snippets.files import LocalDirectory, SnippetDirectory
 from ..snippets.options import SNIPPETS
 from ..snippets.ssh import NodeDirectory, directory_of, read_login
@@ -128,7 +126,7 @@ class StoredVolume(Resource[Result]):
         """
         step, file = self.plan.steps[0], self.volume.file
         if step.action == DELETE and not self.volume.force:
-            self._require_unused(cluster)
+            require_unused_volume(self.client, file, cluster)
         place = cluster.storage_on(file.storage, str(file.node))
         if step.action == COPY:
             require_copy(self.volume, place, self.client.connection)
@@ -136,19 +134,6 @@ class StoredVolume(Resource[Result]):
             replaced = (self.found or {}).get("size") or 0
             free = None if place is None or not place.total else place.total - place.used + replaced
             require_space(self.volume, free)
-
-    def _require_unused(self, cluster: ClusterState) -> None:
-        """Raise Conflict if a guest uses the volume, and PermissionDenied if a hidden one may."""
-        file = self.volume.file
-        if file.content == "backup":  # no guest can use an archive
-            return
-        attempt = f"{file.volume} was not deleted"
-        require_all_guests_visible(sees_all_guests(self.client), attempt)
-        place = cluster.storage_on(file.storage, str(file.node))
-        node = None if place is None else place.place or None
-        users = read_volume_users(self.client, file.volume, node)
-        effect = "they lose its data then, or do not start"
-        require_unused([user.label for user in users], attempt, effect)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         volume = self.volume
