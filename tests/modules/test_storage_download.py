@@ -312,7 +312,7 @@ def test_only_isos_are_decompressed(lab: Lab, web: str) -> None:
 
 def test_an_iso_in_a_drive_is_not_removed(lab: Lab, web: str) -> None:
     """PVE removes it (pve-storage: API2/Storage/Content.pm, delete)."""
-    file = {"filename": "used.iso"}
+    file: dict[str, Any] = {"filename": "used.iso"}
     download(lab, source_url=f"{web}/disk.iso", **file)
     disks = [{"name": "ide2", "iso": "local:iso/used.iso"}]
     lab.vm(name="reads-it", node="pve1", memory="128M", disks=[{"size": "1G"}, *disks])
