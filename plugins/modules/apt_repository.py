@@ -7,12 +7,12 @@
 
 DOCUMENTATION = r"""
 module: apt_repository
-short_description: Manage the standard package repositories of a node
+short_description: Manage the package repositories of a node
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Enables or disables a standard repository of Proxmox VE or Ceph on a node. Other repositories
-    are not changed.
+  - Enables or disables a repository on a node, a standard repository of Proxmox VE or Ceph, or
+    another one in its files. Other repositories are not changed.
   - No packages are updated.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node.
 options:
@@ -23,9 +23,13 @@ options:
   handle:
     description: Handle of a standard repository, such as V(enterprise), V(no-subscription), V(test)
       or V(ceph-squid-no-subscription). The available repositories depend on the version of Proxmox
-      VE.
+      VE. Required without O(uri).
     type: str
-    required: true
+  uri:
+    description: URI of any repository in the files of the node, instead of O(handle). All entries
+      with this URI are changed, with all their suites. A missing one is refused, because the API
+      adds only standard repositories.
+    type: str
   state:
     description: Whether the repository is enabled. V(enabled) adds a missing repository. A missing
       repository counts as V(disabled).
@@ -48,6 +52,11 @@ EXAMPLES = r"""
     node: pve1
     handle: enterprise
     state: disabled
+
+- name: Enable a repository of Debian
+  pve.fleet.apt_repository:
+    node: pve1
+    uri: http://deb.debian.org/debian
 """
 
 RETURN = r"""
@@ -57,7 +66,9 @@ apt_repository:
   type: dict
   contains:
     node: {description: Name of the node., type: str, sample: pve1}
-    handle: {description: Handle of the repository., type: str, sample: no-subscription}
+    handle: {description: 'Handle of a standard repository, else null.', type: str,
+      sample: no-subscription}
+    uri: {description: 'URI of another repository, else null.', type: str, sample: null}
     state: {description: Whether it is enabled., type: str, sample: enabled}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

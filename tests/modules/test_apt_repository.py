@@ -87,3 +87,31 @@ def test_entries_of_other_products_are_not_standard() -> None:
     assert not is_standard("enterprise", entry)
     assert not is_standard("ceph-squid-test", entry)
     assert not is_standard("test", {**entry, "URIs": ["http://example.com/debian/pve"]})
+
+
+DEBIAN = "http://deb.debian.org/debian"
+
+
+def test_any_repository_in_the_files_is_switched(lab: Lab) -> None:
+    """POST /nodes/{node}/apt/repositories takes a path and an index (pve-manager: API2/APT.pm)."""
+    task: dict[str, Any] = {"node": "pve1", "uri": DEBIAN}
+    assert not do(lab, "apt_repository", **task)["changed"]
+    as_foreseen(lab, "apt_repository", **task, state="disabled")
+    assert not do(lab, "apt_repository", **task, state="disabled")["changed"]
+    made = as_foreseen(lab, "apt_repository", **task)
+    assert made["apt_repository"]["uri"] == DEBIAN
+    assert states(lab)["enterprise"] == "enabled"
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({"uri": "http://mirror.example.com/debian"}, f"only {DEBIAN}, https://enterprise"),
+        ({}, "handle or uri chooses the repository"),
+        ({"uri": DEBIAN, "handle": "test"}, "not both"),
+    ],
+    ids=str,
+)
+def test_the_choice_of_a_repository(lab: Lab, task: dict[str, str], message: str) -> None:
+    options: dict[str, Any] = {"node": "pve1", **task}
+    assert message in refused(lab, "apt_repository", **options)["msg"]

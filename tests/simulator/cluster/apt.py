@@ -34,6 +34,16 @@ _PACKAGE = {
 }
 
 
+_DEBIAN = {
+    "Types": ["deb"],
+    "URIs": ["http://deb.debian.org/debian/"],
+    "Suites": ["trixie", "trixie-updates"],
+    "Components": ["main", "contrib", "non-free-firmware"],
+    "Enabled": 1,
+    "FileType": "sources",
+}
+
+
 def _entry(handle: str) -> tuple[str, dict[str, Any]]:
     """The file of a standard repository, and its entry there."""
     kind = handle.removeprefix("ceph-squid-")
@@ -50,9 +60,11 @@ def _entry(handle: str) -> tuple[str, dict[str, Any]]:
 
 
 def _files(node: NodeInfo) -> dict[str, list[dict[str, Any]]]:
-    """The entries by file; a new node has the enterprise repositories."""
+    """The entries by file; a new node has the repositories of Debian, as the installer writes them,
+    and the enterprise repositories.
+    """
     if node.sources is None:
-        node.sources = {}
+        node.sources = {f"{_FOLDER}/debian.sources": [dict(_DEBIAN)]}
         for handle in ("enterprise", "ceph-squid-enterprise"):
             path, entry = _entry(handle)
             node.sources[path] = [entry]

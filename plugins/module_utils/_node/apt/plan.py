@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The standard package repositories of a node, and the requests that switch one (pure)."""
+"""The package repositories of a node, and the requests that switch one (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._core.errors import ConfigurationError
+from ..._core.errors import ConfigurationError, ValidationFailed
 from ..._resource.plan import Plan, Step
 
 ENABLED, DISABLED = "enabled", "disabled"
@@ -26,6 +26,17 @@ def repositories_in(answer: Answer) -> list[dict[str, Any]]:
             state = ENABLED if status else DISABLED
         found.append({"handle": row["handle"], "name": row.get("name"), "state": state})
     return sorted(found, key=lambda one: str(one["handle"]))
+
+
+def require_choice(node: str, handle: str | None, uri: str | None) -> None:
+    """Raise ValidationFailed unless one of both options chooses a repository."""
+    if bool(handle) == bool(uri):
+        raise ValidationFailed(
+            attempted=f"Refused to change the repositories of node {node}",
+            answer="handle or uri chooses the repository, not both",
+            next_step="Set one of them",
+            reason="choice of repository",
+        )
 
 
 def plan_repository(node: str, handle: str, state: str, answer: Answer) -> Plan:
@@ -50,6 +61,42 @@ def plan_repository(node: str, handle: str, state: str, answer: Answer) -> Plan:
     if not steps:
         return Plan()
     return Plan(steps, {handle: before}, {handle: state})
+
+
+def plan_configured(node: str, uri: str, state: str, answer: Answer) -> Plan:
+    """Return the plan that enables or disables all entries of a URI in the files of a node.
+
+    Raises ConfigurationError if there is none: the API adds only standard repositories.
+    """
+    uri = uri.rstrip("/")
+    entries = [(entry, path, index) for path, index, entry in _entries(answer)]
+    chosen = [row for row in entries if uri in _uris(row[0])]
+    if not chosen:
+        known = sorted({one for entry, _path, _index in entries for one in _uris(entry)})
+        raise ConfigurationError(
+            attempted=f"Refused to change the repositories of node {node}",
+            answer=f"its files have no repository {uri}, only {', '.join(known)}",
+            next_step="Write it to a file in /etc/apt/sources.list.d first: the API adds only"
+            " standard repositories",
+            reason="unknown repository",
+        )
+    verb = "Enable" if state == ENABLED else "Disable"
+    steps: list[Step] = []
+    for entry, path, index in chosen:
+        if bool(entry.get("Enabled")) == (state == ENABLED):
+            continue
+        data = {"path": path, "index": index, "enabled": int(state == ENABLED)}
+        summary = f"{verb} repository {uri} of node {node} in {path}, entry {index}"
+        sent = _with_digest(data, answer)
+        steps.append(Step(state, summary, "POST", _path(node), sent, is_task=False, reread=True))
+    if not steps:
+        return Plan()
+    before = DISABLED if state == ENABLED else ENABLED
+    return Plan(tuple(steps), {uri: before}, {uri: state})
+
+
+def _uris(entry: Mapping[str, Any]) -> list[str]:
+    return [str(uri).rstrip("/") for uri in entry.get("URIs") or ()]
 
 
 def _enable(node: str, handle: str, answer: Answer) -> Step:
@@ -82,8 +129,7 @@ def is_standard(handle: str, entry: Mapping[str, Any]) -> bool:
     if handle.startswith("ceph-"):
         release, _dash, component = handle[len("ceph-") :].partition("-")
         product = f"ceph-{release}"
-    uris = [str(uri).rstrip("/") for uri in entry.get("URIs") or ()]
-    is_product = any(uri.endswith(f".proxmox.com/debian/{product}") for uri in uris)
+    is_product = any(uri.endswith(f".proxmox.com/debian/{product}") for uri in _uris(entry))
     return is_product and component in (entry.get("Components") or ())
 
 

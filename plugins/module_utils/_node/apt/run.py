@@ -17,13 +17,15 @@ from ..._resource.execute import Execution
 from ..._resource.plan import Plan, Step
 from ..._resource.protocols import Api
 from ..._resource.result import result_of
-from .plan import Answer, plan_repository, repositories_in
+from .plan import Answer, plan_configured, plan_repository, repositories_in, require_choice
 
 
 def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Enable or disable a standard repository of a node; check mode writes nothing."""
+    """Enable or disable a repository of a node; check mode writes nothing."""
     node = validate.node(params["node"])
-    return apply_plan(Repository(client, node, params["handle"], params["state"]), check_mode)
+    handle, uri = params.get("handle"), params.get("uri")
+    require_choice(node, handle, uri)
+    return apply_plan(Repository(client, node, handle, uri, params["state"]), check_mode)
 
 
 def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -39,20 +41,25 @@ def _read(client: Api, node: str) -> Answer:
 
 
 class Repository(Resource[Result]):
-    """One standard repository of a node."""
+    """A repository of a node, a standard one with its handle or another one with its URI."""
 
     stale_errors = (DigestChanged,)
 
-    def __init__(self, client: Api, node: str, handle: str, state: str) -> None:
+    def __init__(
+        self, client: Api, node: str, handle: str | None, uri: str | None, state: str
+    ) -> None:
         self.client = client
         self.node = node
         self.handle = handle
+        self.uri = uri
         self.state = state
         self.plan = self._planned()
 
     def _planned(self) -> Plan:
         answer = _read(self.client, self.node)
-        return plan_repository(self.node, self.handle, self.state, answer)
+        if self.handle:
+            return plan_repository(self.node, self.handle, self.state, answer)
+        return plan_configured(self.node, self.uri or "", self.state, answer)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self._planned()
@@ -72,6 +79,7 @@ class Repository(Resource[Result]):
         return self._result(execution)
 
     def _result(self, execution: Execution | None = None) -> Result:
-        repository = {"node": self.node, "handle": self.handle, "state": self.state}
-        header = f"repository {self.handle} of node {self.node}"
+        chosen = {"handle": self.handle, "uri": self.uri}
+        repository = {"node": self.node, **chosen, "state": self.state}
+        header = f"repository {self.handle or self.uri} of node {self.node}"
         return result_of(self.plan, {"apt_repository": repository}, execution, header=header)

@@ -11,7 +11,8 @@ from ..form import Spec
 def apt_repository_spec() -> Spec:
     return {
         "node": {"type": "str", "required": True},
-        "handle": {"type": "str", "required": True},
+        "handle": {"type": "str"},
+        "uri": {"type": "str"},
         "state": {"type": "str", "choices": ["enabled", "disabled"], "default": "enabled"},
     }
 
