@@ -199,10 +199,10 @@ def _directory(text: str) -> bool:
     """Return whether a text is a kind of content with its directory (pve-storage: Plugin.pm,
     verify_dir_override).
     """
-    content, equals, path = text.partition("=")
-    if not equals or content not in _CONTENT or not path or ".." in path:
+    found = re.fullmatch(r"([a-z]+)=(.+)", text)
+    if found is None or found[1] not in _CONTENT or ".." in found[2]:
         return False
-    return len(path) < 1023 and all(len(part) < 255 for part in path.split("/"))
+    return len(found[2]) < 1023 and all(len(part) < 255 for part in found[2].split("/"))
 
 
 def _addresses(text: str) -> str | None:
