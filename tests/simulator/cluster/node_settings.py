@@ -13,8 +13,8 @@ from typing import Any
 
 from ..core.api import Ctx, api
 from ..core.state import NodeInfo
-from ..data import debian_names
 from ..errors import ParamError, PveError
+from ..schema.debian import debian_names
 from ..schema.formats import split_list
 from ..schema.named_hashes import HASHES
 from ..schema.validate import split_property_string

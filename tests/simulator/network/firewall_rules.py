@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..data import debian_names
 from ..errors import ParamError
+from ..schema.debian import debian_names
 from ..schema.formats import FormatError, fmt
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9\-_]+")

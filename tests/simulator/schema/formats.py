@@ -9,8 +9,8 @@ import ipaddress
 import re
 from collections.abc import Callable
 
-from ..data import debian_names
 from .calendar_event import BadEvent, parse_event
+from .debian import debian_names
 
 
 class FormatError(ValueError):

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.data import debian_names
+from tests.simulator.schema.debian import debian_names
 from tests.simulator.schema.definition import load_formats, load_release
 from tests.tools.facts.pack_schema import paths_of
 
