@@ -613,6 +613,19 @@ options:
       - A VM with the tag of another tenant is always refused.
     type: bool
     default: false
+  create:
+    description:
+      - Whether the task creates the VM if it does not exist. With V(false), a missing VM is an
+        error, such as a misspelt name in a task that only changes VMs.
+    type: bool
+    default: true
+  blank:
+    description:
+      - Whether to create a new VM that has neither O(source) nor a disk or an ISO in O(disks), for
+        example one that boots from the network. Otherwise such a VM is refused as a likely mistake
+        in its name.
+    type: bool
+    default: false
   pool:
     description:
       - The resource pool of the VM. It must exist.

@@ -622,6 +622,12 @@ options:
       - A container with the tag of another tenant is always refused.
     type: bool
     default: false
+  create:
+    description:
+      - Whether the task creates the container if it does not exist. With V(false), a missing
+        container is an error, such as a misspelt name in a task that only changes containers.
+    type: bool
+    default: true
   pool:
     description:
       - The resource pool of the container. It must exist.

@@ -296,6 +296,7 @@ EXAMPLES = r"""
   pve.fleet.vm:
     name: filtered
     node: pve1
+    blank: true
     nics: [{bridge: vmbr0, firewall: true}]
 
 - name: Allow only web traffic and SSH of administrators to the VM

@@ -70,6 +70,7 @@ EXAMPLES = r"""
   pve.fleet.vm:
     name: critical
     node: pve1
+    blank: true
   register: critical
 
 - name: Start it, and restart it on another node if its node fails

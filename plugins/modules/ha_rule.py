@@ -86,6 +86,7 @@ EXAMPLES = r"""
   pve.fleet.vm:
     name: "{{ item }}"
     node: pve1
+    blank: true
   loop: [ha-one, ha-two]
   register: pair
 

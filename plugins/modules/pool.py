@@ -89,6 +89,7 @@ EXAMPLES = r"""
   pve.fleet.vm:
     name: pooled
     node: pve1
+    blank: true
   register: pooled
 
 - name: Add the VM to the pool, and remove all other VMs from it

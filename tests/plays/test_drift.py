@@ -18,7 +18,9 @@ from tests.plays.provision_helpers import PROVISION, Player, writes
 
 DRIFT = "pve.fleet.drift"
 ESTATE: dict[str, Any] = {
-    "tenants": {"acme": {"quota": {"vms": 5}, "defaults": {"cores": 1, "memory": 256}}},
+    "tenants": {
+        "acme": {"quota": {"vms": 5}, "defaults": {"blank": True, "cores": 1, "memory": 256}}
+    },
     "provision_state": "stopped",
     "provision_vms": [{"name": "web", "tenant": "acme"}, {"name": "db", "tenant": "acme"}],
 }

@@ -20,7 +20,7 @@ from tests.plays.provision_helpers import PROVISION, Player, writes
 METRICS = "pve.fleet.metrics"
 ESTATE: dict[str, Any] = {
     "tenants": {
-        "acme": {"quota": {"vms": 5}, "defaults": {"cores": 1, "memory": 256}},
+        "acme": {"quota": {"vms": 5}, "defaults": {"blank": True, "cores": 1, "memory": 256}},
         "globex": {"defaults": {"cloud_init": {"password": "canary-1"}}},
         "initech": None,
     },

@@ -89,6 +89,8 @@ def _identity(
         yield piece("pool", actual.pool, {"pool": actual.pool})
     if choices.nodes:
         yield piece("node", actual.node, {"node": actual.node})
+    if not actual.kind.disks_in(actual.target) and not actual.kind.has_rootfs:
+        yield piece("disks", "none", {"blank": True})
 
 
 def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:

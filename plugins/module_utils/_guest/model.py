@@ -70,6 +70,8 @@ class Guest:
     pool: str | None = None  # an empty text for no pool
     only_unowned: bool = False  # no guest with the tag of a tenant may be changed
     adopt: bool = False
+    create: bool = True
+    blank: bool = False  # whether a new VM may have neither a source nor a disk
     replace_image: bool = False
     replacement: Marker | None = None  # the marker with another image, while its disk is replaced
     source: GuestSource | None = None

@@ -67,6 +67,8 @@ def read_guest(kind: Kind, options: Mapping[str, Any]) -> Guest:
         tags=_tags(kind, options),
         description=_notes(options["description"]),
         vmid_ranges=read_vmid_ranges(options["vmid_range"], options["vmid_bands"]),
+        create=options.get("create") is not False,
+        blank=bool(options.get("blank")),
         replace_image=bool(options.get("replace_image")),
         rules=options["placement"] or PlacementRules(),
         shared_sources=frozenset(options["shared_sources"] or ()),

@@ -33,7 +33,7 @@ from ..plan import power
 from ..plan.capacity import Capacity
 from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
-from ..plan.refusals import require_name_free
+from ..plan.refusals import require_creation, require_name_free
 from ..plan.removal import plan_removal, require_named_so
 from .gather import with_current_power
 from .intent import DecidedPlan, GuestIntent
@@ -248,6 +248,7 @@ class GuestFlow(Generic[AnyContext]):
         client = context.client
         _require_free(client, context.guest, cluster, "created")
         cluster = with_free_name(client, context.guest, cluster)
+        require_creation(context.guest, cluster)
         context = self.isolated(context, None)
         desired = context.desired
         reads = self.reads_of(client)

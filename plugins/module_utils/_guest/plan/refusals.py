@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 
 from ..._api.settings import ConnectionSettings
 from ..._cluster.site import require_own_bridges
-from ..._cluster.state import VmRow
-from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
+from ..._cluster.state import ClusterState, VmRow
+from ..._cluster.tenant import is_of_others, owns, parse_tags, tenants_of
 from ..._core.arguments.options import did_you_mean
-from ..._core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
+from ..._core.errors import ConfigurationError, Conflict, NotFound, NotSupported, ValidationFailed
+from ..._core.formatting import first_of
 from ..._resource.plan import Plan
 from ..hardware import DesiredGuest
 from ..kind import Kind
@@ -153,6 +154,38 @@ def raise_for_version(
         parameters=refused,
         details={"version": version},
     )
+
+
+def require_creation(desired: Guest, cluster: ClusterState) -> None:
+    """Raise NotFound for a guest that does not exist if the task must not create it."""
+    if desired.create:
+        return
+    raise NotFound(
+        attempted=f"{desired.label} was not created",
+        answer=f"create is false, and there is no such {desired.kind.noun}"
+        f"{remark_on_similar(desired, cluster)}",
+        next_step="Correct name, vmid or tenant, or leave create out",
+        reason="create",
+    )
+
+
+def remark_on_similar(desired: Guest, cluster: ClusterState) -> str:
+    """Return the addition to a message about an unknown name: the most similar name of the tenant,
+    and the guest of this name that is not the tenant's.
+    """
+    if not desired.name:
+        return ""
+    own: list[str] = []
+    others: list[str] = []
+    for row in cluster.guests:
+        if owns(desired.tenant_tag, row.tags, desired.tenant_prefix):
+            own.append(row.own_name)
+        elif row.own_name == desired.name:
+            others.append(f"{row.vmid} on node {row.node}")
+    remark = did_you_mean(desired.name, filter(None, own))
+    if others:
+        remark += f"; guest {first_of(others)} has that name, but belongs to another tenant or none"
+    return remark
 
 
 def require_name_free(desired: Guest, others: Iterable[VmRow], verb: str = "created") -> None:

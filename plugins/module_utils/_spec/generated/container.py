@@ -13,6 +13,7 @@ def life_spec() -> Spec:
     """Return the options for the source of a container and its state."""
     return {
         "adopt": {"type": "bool", "default": False},
+        "create": {"type": "bool", "default": True},
         "pool": {"type": "str"},
         "state": {
             "type": "str",

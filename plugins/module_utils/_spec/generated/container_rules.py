@@ -132,10 +132,10 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
 # The options of a container in the order in which a person reads them.
 ORDER: tuple[str, ...] = tuple(
     (
-        "name vmid tenant tenant_prefix adopt pool node state source "
-        "snapshot full unprivileged root_password ssh_keys wait_for "
-        "wait_timeout cores cpulimit cpuunits memory swap rootfs "
-        "mounts mounts_exact nics nics_exact nameservers "
+        "name vmid tenant tenant_prefix adopt create pool node state "
+        "source snapshot full unprivileged root_password ssh_keys "
+        "wait_for wait_timeout cores cpulimit cpuunits memory swap "
+        "rootfs mounts mounts_exact nics nics_exact nameservers "
         "search_domain features devices ostype arch timezone console "
         "tty cmode entrypoint environment hookscript debug onboot "
         "startup protection tags tags_exact description options "

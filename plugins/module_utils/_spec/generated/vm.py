@@ -27,6 +27,8 @@ def life_spec() -> Spec:
     """Return the options for the source of a VM and its state."""
     return {
         "adopt": {"type": "bool", "default": False},
+        "create": {"type": "bool", "default": True},
+        "blank": {"type": "bool", "default": False},
         "pool": {"type": "str"},
         "state": {
             "type": "str",

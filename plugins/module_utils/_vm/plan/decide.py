@@ -28,6 +28,7 @@ from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
 from ..._guest.plan.creation import LIVE, Creation, RestoreSource
 from ..._guest.plan.refusals import (
+    remark_on_similar,
     require_bridges,
     require_mtus,
     require_pool,
@@ -35,7 +36,7 @@ from ..._guest.plan.refusals import (
 )
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
-from ..config.actual import bridges_of, drives, is_cloud_init, is_disk, storage_of
+from ..config.actual import FIRMWARE, bridges_of, drives, is_cloud_init, is_disk, storage_of
 from ..config.changes import changes, with_images
 from ..config.figures import cores_of, cpus_of, figures_of, memory_of
 from ..kind import VM
@@ -141,7 +142,25 @@ def require_creatable(desired: DesiredVm, cluster: ClusterState) -> None:
         )
     if desired.guest.node:
         require_node(cluster, desired.guest.node)
+    _require_content(desired, cluster)
     require_own_volumes(desired, cluster)
+
+
+def _require_content(desired: DesiredVm, cluster: ClusterState) -> None:
+    """Raise ValidationFailed for a VM with neither a source nor a disk that the task does not call
+    blank: usually the name of an existing VM is misspelt.
+    """
+    guest = desired.guest
+    slots = {disk.slot for disk in desired.hardware.disks if disk.state == "present"}
+    if guest.blank or guest.source is not None or slots - set(FIRMWARE):
+        return
+    raise ValidationFailed(
+        attempted=f"{guest.label} was not created",
+        answer="there is no such VM, and the task has neither source nor disks"
+        f"{remark_on_similar(guest, cluster)}",
+        next_step="Correct name and tenant, add source or disks, or set blank=true for an empty VM",
+        reason="blank",
+    )
 
 
 def blueprint_of(origin: VmOrigin) -> VmBlueprint:

@@ -61,6 +61,8 @@ class Cluster(FakeApi):
                 for row in self.cluster_rows
                 if row["type"] == "qemu" and row["node"] == segments[1]
             ]
+        if segments[2:] == ("tasks",):
+            return []
         assert segments[-1] == "pending", segments
         row = next(row for row in self.cluster_rows if row.get("vmid") == segments[3])
         shown = {

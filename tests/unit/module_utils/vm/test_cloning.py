@@ -247,6 +247,9 @@ def test_what_is_refused_names_the_option(options: dict[str, Any], reason: str) 
 def test_a_clone_takes_every_option_of_a_vm() -> None:
     """Except options for VMs that exist: a finished clone is not changed."""
     own = {"source", "state", "storage", "format", "snapshot", "allow_privileged"}
-    assert clone_spec().keys() == (vm_spec().keys() - {"adopt", "replace_image"}) | own
+    assert (
+        clone_spec().keys()
+        == (vm_spec().keys() - {"adopt", "blank", "create", "replace_image"}) | own
+    )
     for name in clone_spec().keys() - own:
         assert clone_spec()[name] == vm_spec()[name]
