@@ -288,3 +288,19 @@ def test_tenant_works_with_its_own_token(lab: Lab) -> None:
     assert {row["action"] for row in result["vms"]} == {"created"}
     assert not do(lab, "vms", **options)["changed"]
     assert {row["action"] for row in do(lab, "vms", **options, remove=True)["vms"]} == {"removed"}
+
+
+@pytest.mark.parametrize("kind", ["vms", "containers"])
+@pytest.mark.parametrize("source", ["first", "5001"])
+def test_a_source_that_the_same_list_creates_is_named(lab: Lab, kind: str, source: str) -> None:
+    first: dict[str, Any] = {"name": "first", "vmid": 5001}
+    if kind == "vms":
+        first["disks"] = [{"size": 1, "storage": "ceph"}]
+    else:
+        first |= {"source": "debian-13-standard", "default_storage": "ceph"}
+    items = {kind: [first, {"name": "second", "source": source}]}
+    foreseen = lab.run("vms", check=True, tenant="acme", **items)
+    result = lab.run("vms", tenant="acme", **items)
+    assert foreseen["msg"] == result["msg"]
+    assert "'first' was not cloned: the same list has yet to create it" in result["msg"]
+    assert result["vms"][1]["error"]["reason"] == "source is planned"

@@ -18,7 +18,7 @@ from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
 from ..._guest.flow.place import usage_for
 from ..._guest.flow.reads import GuestReads, find_file, read_archive
-from ..._guest.live.read import read_wherever
+from ..._guest.live.read import read_source
 from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
@@ -70,7 +70,7 @@ def _of_rows(
     """Return the origin of a clone, from the only container or from one of several copies."""
     found: list[Actual] = []
     for row in rows:
-        actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
+        actual = read_source(reads.client, CONTAINER, row)
         require_own_container(desired, row, actual)
         found.append(actual)
     if len(found) == 1 and not image_of(found[0]).version:

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.state import node_of
+from ..._cluster.state import VmRow, node_of
 from ..._core.errors import (
+    Conflict,
     FleetError,
     NetworkError,
     NodeUnhealthy,
     NodeUnreachable,
     NotFound,
+    PermissionDenied,
     UnknownVm,
 )
 from ..actual import actual_of, with_power
@@ -76,6 +78,21 @@ def read_wherever(
         if now is None or now == node:
             raise
         return read_actual(client, kind, vmid, now, status=status, pool=pool)
+
+
+def read_source(client: Client, kind: Kind, row: VmRow, status: str | None = None) -> Actual:
+    """Return the guest to clone. Raises Conflict for a guest that this run has yet to create."""
+    try:
+        return read_wherever(client, kind, row.vmid, row.node, status=status, pool=row.pool)
+    except (NotFound, PermissionDenied) as error:
+        if not row.planned:
+            raise
+        raise Conflict(
+            attempted=f"{kind.noun} '{row.name}' was not cloned",
+            answer="the same list has yet to create it",
+            next_step="Create it in an earlier task",
+            reason="source is planned",
+        ) from error
 
 
 def require_same(

@@ -16,7 +16,7 @@ from ..._core.errors import FleetError
 from ..._core.parallel import side_by_side
 from ..._core.retry import TimeBudget
 from ..._guest.flow.reads import find_file, read_archive
-from ..._guest.live.read import read_wherever
+from ..._guest.live.read import read_source
 from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.archive import is_archive, require_listed
 from ..._guest.plan.copies import choose_copy, image_of, namesakes_of_source, require_alike
@@ -113,7 +113,7 @@ def _read_unlocked(reads: VmReads, row: VmRow) -> Actual:
     client = reads.client
     budget = TimeBudget(client.clock, client.connection.lock_timeout)
     while True:
-        source = read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
+        source = read_source(client, VM, row, row.status)
         if not source.lock or not budget.again():
             return source
 
