@@ -71,7 +71,7 @@ def test_create_false_only_changes(lab: Lab, module: str) -> None:
     result = refused(lab, module, **options)
     assert result["error"]["reason"] == "create"
     assert "did you mean 'app1'?" in result["msg"]
-    changed = {"name": "app1", "tenant": "acme", "create": False, "cores": 3}
+    changed: dict[str, Any] = {"name": "app1", "tenant": "acme", "create": False, "cores": 3}
     if module == "vm":
         assert do(lab, "vm", **changed)["changed"]
         assert do(lab, "vm", **{**changed, "state": "absent"})["changed"]
