@@ -177,6 +177,32 @@ def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
     assert {"unused0", "unused1"} < config.keys()
 
 
+def test_a_disk_of_an_interrupted_replacement_is_recognized(images: Lab, name: str) -> None:
+    """Nothing in PVE shows the source of a disk; one request writes its options one after the other
+    (qemu-server: API2/Qemu.pm, update_vm_api).
+    """
+    wanted: dict[str, Any] = {"name": name, "source": NAME, "node": "pve2", "state": "stopped"}
+    made = images.vm(**wanted)["vm"]
+    before = images.config(made)
+    image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
+    path = f"^/nodes/pve2/qemu/{made['vmid']}/config$"
+    images.simulator.fault(method="PUT", path=path, status=500, message="gone", times=None)
+    failed = images.run("vm", **wanted, replace_image=True)
+    assert failed["failed"], failed
+
+    images.simulator.clear_faults()
+    left = images.config(made)
+    assert left["scsi0"] != before["scsi0"]
+    assert left["unused0"] == before["scsi0"].partition(",")[0]
+    done = images.vm(**wanted, replace_image=True)
+    config = images.config(made)
+    assert done["changed"]
+    assert config["scsi0"] == left["scsi0"]
+    assert "unused1" not in config
+    assert config["description"].endswith(f"origin={FIRST + 3} image={NAME}:{NEW} -->")
+    assert not images.vm(**wanted, replace_image=True)["changed"]
+
+
 def test_a_tenant_replaces_an_image_with_its_own_token(images: Lab, name: str) -> None:
     """PVE wants VM.Clone on the template whose disk is imported (qemu-server: API2/Qemu.pm,
     check_storage_access).

@@ -11,9 +11,10 @@ and its run from the first moment. See docs/decisions/0001-ownership-marker.md.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._cluster.storages.images import ImageVersion
@@ -33,7 +34,8 @@ class Marker:
     `run` is the run that creates the VM, `tenant` its future tag. `inherited_tags` are the tags of
     its source that will be removed (`shed` in the notes). `stale`: the cloud-init drive of a
     running VM is older than its configuration. `ran` is the last start of a VM that a restore stops
-    and starts again at its end, in seconds since the epoch.
+    and starts again at its end, in seconds since the epoch. `next` is the image that replaces the
+    system disk, `over` the digest of the volume that it replaces.
     """
 
     origin: int | None = None
@@ -43,6 +45,8 @@ class Marker:
     inherited_tags: tuple[str, ...] = ()
     stale: bool = False
     ran: int | None = None
+    next: ImageVersion | None = None
+    over: str = ""
 
     @property
     def building(self) -> bool:
@@ -53,6 +57,14 @@ class Marker:
         """The marker of a guest that is complete."""
         return Marker(origin=self.origin, image=self.image)
 
+    def replacing(self, image: ImageVersion | None, volume: str) -> Marker:
+        """The marker of a guest whose system disk, this volume, is being replaced by an image."""
+        return replace(self, next=image, over=_digest(volume))
+
+    def has_replaced(self, image: ImageVersion | None, volume: str) -> bool:
+        """Return whether the system disk, now this volume, has come from the image."""
+        return self.next is not None and self.next == image and self.over != _digest(volume)
+
     def render(self) -> str:
         """Return the comment, or an empty text if the marker has no values."""
         values: dict[str, Any] = {
@@ -62,6 +74,8 @@ class Marker:
             "tenant": self.tenant,
             "shed": ":".join(self.inherited_tags),
             "ran": self.ran,
+            "next": _image_text(self.next),
+            "over": self.over,
         }
         if self.stale:
             values["drive"] = _STALE
@@ -90,6 +104,8 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
         inherited_tags=tuple(filter(None, inherited_tags)),
         stale=values.get("drive") == _STALE,
         ran=whole_number(values.get("ran", "")),
+        next=_image_in(values.get("next", "")),
+        over=values.get("over", ""),
     )
     before = text[: found.start()]
     return before.rstrip(), marker
@@ -100,6 +116,10 @@ def join_notes(notes: str, marker: Marker) -> str:
     comment = marker.render()
     lines = filter(None, (notes, comment))
     return "\n".join(lines)
+
+
+def _digest(volume: str) -> str:
+    return hashlib.sha256(volume.encode()).hexdigest()[:12]
 
 
 def _image_text(image: ImageVersion | None) -> str:

@@ -17,7 +17,7 @@ from ..._core.quantities import render_gib, render_size
 from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
-from ..._guest.marker import split_notes
+from ..._guest.marker import Marker, split_notes
 from ..._schema.formats import QEMU, Schema, render_option
 from ..model import DesiredVm
 from .actual import CD, DISK, drives, is_cloud_init, is_disk, kind_of, storage_of
@@ -39,8 +39,7 @@ def change_drives(desired: DesiredVm, target: Mapping[str, str]) -> DriveChange:
     and a cloud-init drive whose slot is in use.
     """
     _notes, marker = split_notes(target.get("description"))
-    is_replaced = marker.completed == desired.guest.replacement
-    update = _DriveUpdate(desired=desired, existing=drives(target), is_replaced=is_replaced)
+    update = _DriveUpdate(desired=desired, existing=drives(target), marker=marker)
     update.change_all(desired.hardware.disks, target)
     update.add_cloud_init_drive()
     update.add_efi_disk()
@@ -52,7 +51,7 @@ class _DriveUpdate(VolumeUpdate):
     """The desired drives beside the drives of the VM, and the change that results from both."""
 
     desired: DesiredVm
-    is_replaced: bool = False  # whether the system disk comes from the image that replaces it
+    marker: Marker = Marker()
     schema: ClassVar[Schema] = QEMU
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
@@ -153,6 +152,17 @@ class _DriveUpdate(VolumeUpdate):
         if volume != "none":
             self.change.volumes[volume] = "iso" if disk.is_cdrom else "images"
 
+    def _is_replaced(self, existing: Mapping[str, str]) -> bool:
+        """Return whether the system disk comes from the image that replaces it: the notes name the
+        image, or an interrupted run has noted the volume that was there before.
+        """
+        replacement = self.desired.guest.replacement
+        if replacement is None:
+            return False
+        if self.marker.completed == replacement:
+            return True
+        return self.marker.has_replaced(replacement.image, existing.get("file", ""))
+
     def _replace(self, disk: Disk, existing: Mapping[str, str]) -> None:
         """Replace the volume of a disk by an image of a template; PVE keeps the old volume as an
         unused one (qemu-server: API2/Qemu.pm, update_vm_api).
@@ -211,7 +221,7 @@ class _DriveUpdate(VolumeUpdate):
         slot = disk.slot
         existing = self.existing[slot]
         _require_kind(self.desired.guest.label, disk, existing)
-        if disk.replaces and not self.is_replaced:
+        if disk.replaces and not self._is_replaced(existing):
             self._replace(disk, existing)
             return
         after = _with_options(disk, existing)

@@ -95,6 +95,23 @@ def update_steps(update: PlannedVmUpdate) -> list[Step]:
     return [*_written(rest, first=True), switch, *_drive_steps(rest)]
 
 
+def _with_replacement_note(update: PlannedVmUpdate, step: Step) -> Step:
+    """Return the step that replaces a system disk with the old volume in the notes.
+
+    A run that is interrupted before its last step, which notes the image, leaves a new disk that
+    nothing else distinguishes from the old one.
+    """
+    replacement = update.desired.guest.replacement
+    slots = [disk.slot for disk in update.desired.hardware.disks if disk.replaces]
+    if replacement is None or "description" in step.data or step.data.keys().isdisjoint(slots):
+        return step
+    target = update.actual.target
+    notes, marker = split_notes(target.get("description"))
+    volume = drives(target)[slots[0]].get("file", "")
+    noted = join_notes(notes, marker.replacing(replacement.image, volume))
+    return replace(step, data={**step.data, "description": noted})
+
+
 def _written(update: PlannedVmUpdate, *, first: bool) -> list[Step]:
     """Return the steps that write options and remove drives, and then set the boot order.
 
@@ -107,7 +124,7 @@ def _written(update: PlannedVmUpdate, *, first: bool) -> list[Step]:
     if is_moved:
         steps.append(_remove_drives(actual, change, first=first))
     if change.sets or change.deletes:
-        step = update.write_options(first=first and not is_moved)
+        step = _with_replacement_note(update, update.write_options(first=first and not is_moved))
         if _allocates(change):
             # A PUT allocates a volume within the request, which can time out; a POST is a task.
             step = replace(step, method="POST", is_task=True)
