@@ -298,7 +298,7 @@ def test_a_source_that_the_same_list_creates_is_named(lab: Lab, kind: str, sourc
         first["disks"] = [{"size": 1, "storage": "ceph"}]
     else:
         first |= {"source": "debian-13-standard", "default_storage": "ceph"}
-    items = {kind: [first, {"name": "second", "source": source}]}
+    items: dict[str, Any] = {kind: [first, {"name": "second", "source": source}]}
     foreseen = lab.run("vms", check=True, tenant="acme", **items)
     result = lab.run("vms", tenant="acme", **items)
     assert foreseen["msg"] == result["msg"]
