@@ -99,6 +99,30 @@ def test_disks_of_a_vm_move_around_its_migration(
     assert storages(lab, "vm", *(f"scsi{slot}" for slot in range(len(wanted)))) == list(wanted)
 
 
+@pytest.mark.parametrize(("state", "sent"), [("started", 1), ("stopped", None)])
+def test_a_live_migration_keeps_connections(lab: Lab, state: str, sent: int | None) -> None:
+    """Source: qemu-server, API2/Qemu.pm (with-conntrack-state, has-dbus-vmstate)."""
+    vm(lab, "ceph", state=state)
+    lab.simulator.reset_log()
+    moved(lab, "vm", node="pve2")
+    lab.vm(name="one", node="pve3")
+    (write,) = [row for row in writes_of(lab) if row["path"].endswith("/migrate")]
+    found = (write.get("params") or {}).get("with-conntrack-state")
+    assert str(found) == str(sent)
+
+
+@pytest.mark.parametrize("status", [403, 501])
+def test_a_live_migration_does_not_need_the_answer_of_the_target(lab: Lab, status: int) -> None:
+    """The request needs Sys.Audit on the node, which a tenant does not have."""
+    vm(lab, "ceph", state="started")
+    path = "capabilities/qemu/migration$"
+    lab.simulator.fault(method="GET", path=path, times=10, status=status)
+    lab.simulator.reset_log()
+    assert not lab.run("vm", name="one", node="pve2").get("failed")
+    (write,) = [row for row in writes_of(lab) if row["path"].endswith("/migrate")]
+    assert "with-conntrack-state" not in (write.get("params") or {})
+
+
 REFUSED: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
     (("one-a", "one-b"), ("two-a",), "node pve2 lacks storage one-b (scsi1)"),
     (("nas-one",), ("two-a",), "node pve2 lacks storage nas-one (scsi0)"),

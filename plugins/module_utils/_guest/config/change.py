@@ -53,6 +53,7 @@ class Relocation:
     mapped_slots: frozenset[str] = frozenset()
     left: frozenset[str] = frozenset()  # the storages that no volume uses when it arrives
     stuck: Mapping[str, str] = field(default_factory=dict)  # slot -> the storage that it needs
+    keeps_connections: bool = False  # whether tracked connections of a running VM move with it
 
     @property
     def storage_map(self) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.bridges import KnownBridges
 from ..._cluster.placement import Bridges
 from ..._cluster.state import ClusterState
+from ..._core.errors import NotFound, NotSupported, PermissionDenied
 from ..model import Actual, GuestSource
 from ..nics import NicMtu
 from ..plan.allocation import Definitions
@@ -106,6 +107,21 @@ class GuestReads:
             attempted=f"Could not ask whether {actual.label} can move to node {target}",
         )
         return answer
+
+    def keeps_connections(self, actual: Actual, answer: Mapping[str, Any], target: str) -> bool:
+        """Return whether both nodes can migrate the tracked connections of a running VM; one
+        request (pve-manager: www/manager6/window/Migrate.js). It needs Sys.Audit on the node, and
+        an older node does not know it: the connections are then not kept.
+        """
+        if not answer.get("has-dbus-vmstate"):
+            return False
+        path = ("nodes", target, "capabilities", actual.kind.type, "migration")
+        attempted = f"Could not ask what node {target} can migrate"
+        try:
+            found = self.client.get(*path, attempted=attempted) or {}
+        except (PermissionDenied, NotFound, NotSupported):
+            return False
+        return bool(found.get("has-dbus-vmstate"))
 
 
 @dataclass(frozen=True)

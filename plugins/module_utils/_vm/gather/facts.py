@@ -35,7 +35,9 @@ def gather_existing(reads: VmReads, intent: VmIntent, cluster: ClusterState) -> 
     if needs_definitions(desired, actual.target, cluster):
         facts = replace(facts, definitions=reads.definitions())
     if intent.checks_migration:
-        facts = replace(facts, migration=reads.migration(actual, intent.node))
+        answer = reads.migration(actual, intent.node)
+        keeps = actual.running and reads.keeps_connections(actual, answer, intent.node)
+        facts = replace(facts, migration=answer, keeps_connections=keeps)
     lost = lost_volumes(actual, change)
     if converts(desired, actual) or lost:
         facts = replace(facts, snapshots=reads.snapshots(actual, with_volumes=bool(lost)))

@@ -259,6 +259,9 @@ def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> 
     if intent.counts_cpus:
         require_cpus(actual.label, intent.after, intent.node, facts.cluster)
     kinds = {row.storage: row.kind for row in facts.cluster.storages}
+    if change.relocation is not None and facts.keeps_connections:
+        kept = replace(change.relocation, keeps_connections=True)
+        intent = replace(intent, change=replace(change, relocation=kept))
     require_movable(actual, intent.node, kinds, facts.migration, intent.after, change.relocation)
     require_no_snapshots(desired, actual, change, facts.snapshots)
     new = with_new_volumes(desired, actual.target)

@@ -52,4 +52,5 @@ class VmFacts(GuestFacts):
     snippets: tuple[SeenSnippet, ...] = ()
     # volumes by snapshot; without volumes of unchanged disks
     snapshots: Mapping[str, frozenset[str]] | None = None
+    keeps_connections: bool = False  # whether both nodes can migrate tracked connections
     migration: Mapping[str, Any] | None = None  # PVE's answer about a move (GET .../migrate)

@@ -270,6 +270,8 @@ def migrate(update: PlannedVmUpdate, shared: Collection[str]) -> Step:
     if update.running:
         kind = "live"
         data["online"] = 1
+        if relocation is not None and relocation.keeps_connections:
+            data["with-conntrack-state"] = 1
         if local:
             data["with-local-disks"] = 1
     return migration(desired.guest, actual, kind, data)
