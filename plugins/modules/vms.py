@@ -272,6 +272,7 @@ EXAMPLES = r"""
 - name: Back up web servers every night and databases every six hours
   pve.fleet.vms:
     tenant: acme
+    disks: [{size: 10G}]
     backup: {schedule: "02:30", storage: local, keep: {keep_daily: 7, keep_weekly: 4}}
     classes:
       db: {memory: 8G, backup: {schedule: "*/6:00"}}
