@@ -351,3 +351,8 @@ def test_nodes_are_listed_for_everybody_and_figures_are_not(pve: Client, sim: Si
     )
     assert not rows["pve1"].keys() & {"cpu", "mem", "maxmem", "uptime"}
     assert pve.get("/cluster/resources", type="node")[0]["maxmem"]
+
+
+def test_the_report_of_a_node_is_a_text(pve: Client) -> None:
+    """Source: pve-manager, PVE/API2/Nodes.pm (report) and PVE/Report.pm."""
+    assert "pve-manager/9." in pve.get("/nodes/pve1/report")

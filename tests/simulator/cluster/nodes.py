@@ -280,3 +280,11 @@ async def task_stop(ctx: Ctx, p: dict[str, Any]) -> None:
     if not is_own(ctx, task):
         ctx.need(f"/nodes/{p['node']}", "Sys.Modify")
     ctx.cluster.tasks.stop(task)
+
+
+@api("GET /nodes/{node}/report")
+def report(ctx: Ctx, p: dict[str, Any]) -> str:
+    """The text for the support of Proxmox, here with the version alone (Report.pm)."""
+    own = ctx.cluster.nodes[p["node"]].version or ctx.cluster.version
+    version = f"pve-manager/{own['version']}/{own['repoid']}"
+    return f"==== general system info ====\n\n# pveversion\n{version}\n"
