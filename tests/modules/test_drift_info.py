@@ -431,6 +431,23 @@ def test_the_number_of_another_vm_shows_no_difference(lab: Lab, made: dict[str, 
 IMAGE: dict[str, Any] = {"cores": 1, "memory": 256, "tenant": "acme"}
 
 
+def test_a_source_that_is_not_visible_is_reported(lab: Lab) -> None:
+    web = {"name": "web", "source": "debian-13", "full": True}
+    made = provision(lab, defaults=IMAGE, vms=[web])["web"]
+    for source in ("debian-13", "9000"):
+        estate = {"defaults": IMAGE, "vms": [{**web, "vmid": made["vmid"], "source": source}]}
+        (before,) = compared(lab, **estate, unlisted=False)["drift"]["vms"]
+        assert (before["status"], before["reason"]) == ("in_sync", None)
+    lab.client.task("DELETE", "nodes", "pve1", "qemu", 9000)
+    for source in ("debian-13", "9000"):
+        estate = {"defaults": IMAGE, "vms": [{**web, "vmid": made["vmid"], "source": source}]}
+        result = compared(lab, **estate, unlisted=False)
+        (after,) = result["drift"]["vms"]
+        assert after["status"] == "in_sync"
+        assert f"its source {source} is not visible" in after["reason"]
+        assert f"its source {source} is not visible" in result["report"][2]
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_a_newer_image_is_reported_and_not_applied(lab: Lab, full: bool) -> None:
     web = {"name": "web", "source": "debian-13", "full": full}

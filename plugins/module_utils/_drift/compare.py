@@ -26,7 +26,7 @@ from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
 from .._guest.plan.origin import find_older_image, require_origin
-from .._kinds.words import kind_name
+from .._kinds.words import VM, kind_name
 from .model import (
     DRIFTED,
     IN_SYNC,
@@ -71,7 +71,26 @@ def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> Compa
         _add_plan(found, planned.item.desired, vm_plan)
     if cluster is not None and found.status in _COMPARED:
         _add_image(found, planned, cluster)
+        found.reason = found.reason or _hidden_source(planned, cluster)
     return found
+
+
+def _hidden_source(planned: PlannedGuest, cluster: ClusterState) -> str | None:
+    """Return a sentence about a source that is not visible, or None. A name of a container's source
+    can be a file, which the cluster state does not contain.
+    """
+    source, is_vm = planned.item.desired.guest.source, planned.item.kind.kind.type == VM.type
+    if source is None or planned.actual is None:
+        return None
+    if source.vmid is not None:
+        is_visible = source.vmid in cluster.vms
+    else:
+        names = {row.own_name for row in cluster.vms.values()}
+        is_visible = not is_vm or source.name is None or source.name in names
+    if is_visible:
+        return None
+    label = source.name or source.vmid
+    return f"its source {label} is not visible: it was removed, or the login may not see it"
 
 
 def _add_refused(

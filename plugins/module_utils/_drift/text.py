@@ -22,7 +22,7 @@ _IN_MIB = ("memory", "balloon", "swap")
 
 
 def lines_of(document: Row) -> list[str]:
-    """Return the lines of a report; VMs in sync are only counted."""
+    """Return the lines of a report; VMs in sync without a reason are only counted."""
     lines = [_headline(document)]
     for row in document["sites"]:
         if row["reason"]:
@@ -30,7 +30,7 @@ def lines_of(document: Row) -> list[str]:
     for row in document["nodes"]:
         lines.append(f"unknown: {_place(row)}: {_one_line(row['reason'])}")
     for row in document["vms"]:
-        if row["status"] != IN_SYNC:
+        if row["status"] != IN_SYNC or row["reason"]:
             lines += _difference(_label(row), row)
     for row in document["unlisted"]:
         lines.append(f"{_label(row)}: not in the estate{_who(row)}")
