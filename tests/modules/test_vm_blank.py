@@ -56,7 +56,7 @@ def test_a_described_vm_is_created(lab: Lab, options: dict[str, Any]) -> None:
     assert not do(lab, "vm", **task)["changed"]
 
 
-def test_firmware_is_no_content(lab: Lab) -> None:
+def test_firmware_does_not_count_as_content(lab: Lab) -> None:
     disks = [{"name": "efidisk0", "storage": "ceph"}]
     result = refused(lab, "vm", name="new", bios="ovmf", disks=disks, blank=False)
     assert result["error"]["reason"] == "blank"

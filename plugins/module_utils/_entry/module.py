@@ -214,7 +214,7 @@ class ModuleEntry:
         clients: list[Client] = []
         failed = True
         mistaken = mistaken_for_connection(self.spec, given or {})
-        warnings = (as_sentence(mistaken),) if mistaken else ()
+        warnings: tuple[str, ...] = (as_sentence(mistaken),) if mistaken else ()
         try:
             require_named_owners(arguments, given)
             params = {key: value for key, value in arguments.items() if key in self.spec}

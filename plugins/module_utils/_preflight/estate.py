@@ -68,7 +68,9 @@ def _needs_of(item: VmItem) -> GuestNeeds:
     if source is not None and source.storage:
         storages.add((source.storage, content))
     nics = [values for key, values in hardware.property_strings.items() if key.startswith("net")]
-    tasks = ["vm_clone" if template else "vm_create"] if is_vm else ["container_create"]
+    tasks = ["container_create"]
+    if is_vm:
+        tasks = ["vm_clone" if template else "vm_create"]
     if guest.state in _RUNNING:
         tasks.append("vm_power")
     if "startup" in {*hardware.scalars, *hardware.property_strings}:

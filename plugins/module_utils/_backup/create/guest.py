@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._api.tasks import find_task
 from ..._api.upid import is_upid
@@ -308,13 +308,19 @@ def _is_on_its_node(context: BackupContext, row: VmRow) -> bool:
     """Read a guest right before its backup, and return whether it is on its node. Raises Conflict
     if its VMID was reused, or if it belongs to another tenant.
     """
-    label = label_of(row)
     try:
         config = context.client.direct().get(*row.path, "config")
     except NotFound:
         return False
     tags = parse_tags(config.get("tags"))
-    context.desired.owner.require_owned(label, tags, unnamed=f"guest {row.vmid}")
+    context.desired.owner.require_owned(label_of(row), tags, unnamed=f"guest {row.vmid}")
+    _require_name(row, config)
+    return True
+
+
+def _require_name(row: VmRow, config: Mapping[str, Any]) -> None:
+    """Raise Conflict if the guest has another name than the chosen one (pure)."""
+    label = label_of(row)
     name = list_of(row.type).kind.name_in(config)
     if row.own_name not in ("", name):
         raise Conflict(
@@ -323,7 +329,6 @@ def _is_on_its_node(context: BackupContext, row: VmRow) -> bool:
             next_step="Run this again",
             reason="another guest",
         )
-    return True
 
 
 def _require_archive(found: Sequence[Archive], row: VmRow, storage: str, upid: str) -> Archive:

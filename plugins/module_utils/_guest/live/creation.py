@@ -181,6 +181,12 @@ def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -
         if name:
             tags = owner_tags(config, desired.tenant_prefix)
             return row_of_listing({**listed, "name": name, "tags": ";".join(tags)})
+    _require_no_creation(desired, vmid, config)
+    return None
+
+
+def _require_no_creation(desired: Guest, vmid: int, config: Mapping[str, Any]) -> None:
+    """Raise TaskTimeout for a nameless guest that is being created (pure)."""
     if config.get("lock") in CREATION_LOCKS:
         raise TaskTimeout(
             attempted=f"{desired.label} was not created",
@@ -188,7 +194,6 @@ def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -
             next_step="Run this again when it is complete",
             reason="task still runs",
         )
-    return None
 
 
 def _await_restored(

@@ -84,15 +84,20 @@ def read_source(client: Client, kind: Kind, row: VmRow, status: str | None = Non
     """Return the guest to clone. Raises Conflict for a guest that this run has yet to create."""
     try:
         return read_wherever(client, kind, row.vmid, row.node, status=status, pool=row.pool)
-    except (NotFound, PermissionDenied) as error:
-        if not row.planned:
-            raise
+    except (NotFound, PermissionDenied):
+        _require_created(kind, row)
+        raise
+
+
+def _require_created(kind: Kind, row: VmRow) -> None:
+    """Raise Conflict for a source that this run has yet to create (pure)."""
+    if row.planned:
         raise Conflict(
             attempted=f"{kind.noun} '{row.name}' was not cloned",
             answer="the same list has yet to create it",
             next_step="Create it in an earlier task",
             reason="source is planned",
-        ) from error
+        )
 
 
 def require_same(

@@ -65,7 +65,8 @@ def test_bare_configurations(config: dict[str, Any] | None, expected: bool) -> N
         ({**BARE, "maxdisk": 1}, False),
         ({**BARE, "maxmem": 256 * MIB}, False),
         ({**BARE, "maxmem": 512 * MIB}, True),
-        ({**BARE, "maxmem": 512 * MIB, "lock": "create"}, False),
+        ({**BARE, "maxmem": 512 * MIB, "lock": "create"}, True),  # at the beginning of a restore
+        ({**BARE, "maxmem": 512 * MIB, "lock": "backup"}, False),
     ],
 )
 def test_rows_that_seem_bare(row: dict[str, Any], expected: bool) -> None:

@@ -134,11 +134,16 @@ def test_each_path_is_compared_with_mdev() -> None:
     assert [text.split()[2] for text in found] == ["0000:00:00.0", "0000:01:00.0"]
 
 
-def test_directories_and_entries_that_stay_take_no_request() -> None:
-    api = FakeApi(lambda _request: pytest.fail("a request was sent"))
+def test_a_directory_takes_one_request_for_the_nodes() -> None:
+    api = FakeApi(lambda _request: [{"node": "pve1", "status": "online"}])
     entries = want_entries([{"node": "pve1", "path": "/srv"}])
     directory = DesiredResource({"type": "dir", "name": "data"})
     assert precheck_devices(api.client(), directory, ResourceChange(sets={"map": entries})) == ()
+    assert api.paths == [("nodes",)]
+
+
+def test_entries_that_stay_take_no_request() -> None:
+    api = FakeApi(lambda _request: pytest.fail("a request was sent"))
     card = DesiredResource({"type": "pci", "name": "gpu"})
     change = ResourceChange(
         sets={"description": "x"}, before={"map": want_entries([CARD]), "mdev": False}

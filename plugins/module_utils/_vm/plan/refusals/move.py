@@ -76,8 +76,11 @@ def without(
         return rest
     devices = _listed(answer, "local_resources")
     rest["local_resources"] = [key for key in devices if key in after]
-    refused: dict[str, dict[str, Any]] = {}
+    refused: dict[str, Any] = {}
     for node, reasons in (answer.get("not_allowed_nodes") or {}).items():
+        if not isinstance(reasons, Mapping):  # of a newer version
+            refused[node] = reasons
+            continue
         lacking = [key for key in _listed(reasons, "unavailable-resources") if key in after]
         refused[node] = {**reasons, "unavailable-resources": lacking}
     rest["not_allowed_nodes"] = refused
