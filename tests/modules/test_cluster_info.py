@@ -186,7 +186,7 @@ def test_how_a_node_joins(lab: Lab) -> None:
     default = check(lab, "cluster_join_info")["cluster_join"]
     assert default["node"] == "pve1"
     unknown = lab.run("cluster_join_info", node="pve9")
-    assert "unknown node 'pve9'" in unknown["msg"]
+    assert "there is no node 'pve9'" in unknown["msg"]
 
 
 def test_a_node_without_a_cluster_has_nothing_to_join(lab: Lab) -> None:

@@ -92,7 +92,7 @@ def test_nodes_have_built_in_rules(shops: Lab) -> None:
         ({"address": "fd00::1"}, {"name": "db"}, "no common IP version"),
         ({"address": "nowhere"}, {"name": "db"}, "is not an address"),
         ({}, {"name": "db"}, "it names nothing"),
-        ({"node": "pve9"}, {"name": "db"}, "no such node"),
+        ({"node": "pve9"}, {"name": "db"}, "there is no node 'pve9'"),
         ({"name": "absent"}, {"name": "db"}, "was not found"),
         ({"name": "shop", "tenant": "acme"}, {"name": "db"}, "no tenant tag"),
     ],

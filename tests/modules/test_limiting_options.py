@@ -150,7 +150,8 @@ def test_an_option_limits_or_is_refused(lab: Lab, module: str, option: str) -> N
         assert is_refused or not names_guest(module, result), (option, result)
 
 
-REFUSED_ANYWAY = {"ha_rule", "restore"}  # there is no resource of HA, and no archive
+# There is no resource of HA, no archive, and no volume that can be replicated.
+REFUSED_ANYWAY = {"ha_rule", "restore", "replication"}
 
 
 @pytest.mark.parametrize("module", [name for name, task in TASKS.items() if isinstance(task, dict)])

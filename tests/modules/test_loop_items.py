@@ -75,7 +75,7 @@ def loop(unused: Lab) -> Any:
 
 
 def small(name: str, **options: Any) -> dict[str, Any]:
-    return {"name": name, "cores": 1, "memory": "256M", **options}
+    return {"name": name, "cores": 1, "memory": "256M", "blank": True, **options}
 
 
 @pytest.fixture

@@ -365,10 +365,10 @@ def test_the_saved_memory_names_machine_and_mtu(pve: Client) -> None:
         100,
         net0="virtio,bridge=vmbr0",
         net1="e1000,bridge=vmbr0",
-        net2="virtio,bridge=vmbr0,mtu=9000",
+        net2="virtio,bridge=vmbr0,mtu=1400",
     )
     pve.ok("POST", f"{path}/status/start")
     pve.ok("POST", f"{path}/status/suspend", todisk=1)
     config = pve.config(path)
     assert config["runningmachine"] == "pc-i440fx-10.1+pve0"
-    assert config["running-nets-host-mtu"] == "net0=1500,net2=9000"
+    assert config["running-nets-host-mtu"] == "net0=1500,net2=1400"

@@ -13,7 +13,6 @@ from typing import Any
 from ..core.api import HANDLERS, Ctx, Handler, Result, api
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
-from ..sdn.config import sdn_of
 from .firewall_rules import MACROS, Environment, check_rule, clean_cidr, ip_version, with_faults
 
 CLUSTER = "/cluster/firewall"
@@ -67,7 +66,8 @@ def _firewall(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     if p.get("vmid"):
         key = p["vmid"]
     elif p.get("vnet"):
-        if p["vnet"] not in sdn_of(ctx).running.get("vnets", {}):
+        sdn = ctx.cluster.sections.get("sdn")
+        if sdn is None or p["vnet"] not in sdn.running.get("vnets", {}):
             raise PveError("invalid vnet specified")  # Helpers.pm, check_vnet_access
         key = f"vnet/{p['vnet']}"
     elif p.get("node"):

@@ -108,7 +108,7 @@ class _DriveUpdate(VolumeUpdate):
 
     def _user_of(self, slot: str) -> str:
         """Return the drive that uses the slot of the cloud-init drive, or an empty text."""
-        if slot in self.existing and slot not in self.change.removed:
+        if slot in self.existing:
             return str(self.existing[slot].get("file"))
         if slot in self.change.sets:
             return "a drive of disks"
