@@ -98,8 +98,8 @@ options:
     type: float
   max_answer_size:
     description:
-      - Maximum size of one response, decompressed, V(64M) by default. A number without a unit is in
-        MiB.
+      - Maximum size of one response, decompressed, V(128M) by default. A number without a unit is
+        in MiB.
       - Environment variable E(PROXMOX_MAX_ANSWER_SIZE).
     type: str
   require_tenant:

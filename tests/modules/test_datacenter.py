@@ -179,10 +179,11 @@ def test_devices_of_new_entries_take_a_request_for_each_node_and_one_more(lab: L
     lab.simulator.reset_log()
     lab.run("mapping", **GPU, map=CARDS, check=True)
     paths = [entry["path"] for entry in requests_of(lab)]
-    assert paths == ["/cluster/mapping/pci/gpu", "/nodes", "/nodes/pve2/hardware/pci"]
+    read = ["/cluster/mapping/pci/gpu", "/nodes", "/nodes/pve2/hardware/pci"]
+    assert paths == [*read, "/access/permissions"]  # the last one in check mode only
     lab.simulator.reset_log()
     lab.run("mapping", **GPU, map=CARDS[:1], description="cards", check=True)
-    assert len(requests_of(lab)) == 1
+    assert len(requests_of(lab)) == 2
 
 
 def test_mdev_is_compared_with_the_devices(lab: Lab) -> None:

@@ -161,7 +161,7 @@ ESTATE: dict[str, Any] = {
         {"name": "web1", "tenant": "acme", "vmid": 500},
         {"name": "web1", "tenant": "globex", "vmid": 500},
         {"name": "dr1", "tenant": "acme", "site": "munich"},
-        {"name": "plain", "memory": "256M"},
+        {"name": "plain", "memory": "256M", "blank": True},
     ],
 }
 

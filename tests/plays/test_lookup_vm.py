@@ -168,6 +168,7 @@ def test_a_vm_that_was_made_since_then_is_found(
     made = {
         "name": "fresh",
         "vmid": 20000,
+        "blank": True,
         "node": "pve1",
         "disks": [],
         "nics": [],

@@ -66,7 +66,7 @@ DEFAULTS: Mapping[str, Any] = {
     "timeout": 30.0,
     "retry_timeout": 30.0,
     "lock_timeout": 60.0,
-    "max_answer_size": "64M",
+    "max_answer_size": "128M",
 }
 CONNECT_TIMEOUT = 10.0
 

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\ud800-\\udfff]|\\r(?!\\n)")
+# JSON does not escape these, and a terminal can take them for the beginning of a sequence.
+_UNESCAPED = re.compile("[\\x7f-\\x9f\\ud800-\\udfff]")
 
 
 def formatted(value: Any) -> str:
@@ -72,16 +74,24 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
-def printable_data(value: Any) -> Any:
-    """Return a copy of plain data with printable texts, also as keys."""
+def printable_in_json(text: str) -> str:
+    """Return a text without the control characters that JSON does not escape."""
+    return _UNESCAPED.sub("\ufffd", text)
+
+
+def printable_data(value: Any, convert: Callable[[str], str] = printable) -> Any:
+    """Return a copy of plain data with converted texts, also as keys."""
     if isinstance(value, str):
-        return printable(value)
+        return convert(value)
     if isinstance(value, Mapping):
-        return {printable_data(key): printable_data(item) for key, item in value.items()}
+        return {
+            printable_data(key, convert): printable_data(item, convert)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [printable_data(item) for item in value]
+        return [printable_data(item, convert) for item in value]
     if isinstance(value, tuple):
-        return tuple(map(printable_data, value))
+        return tuple(printable_data(item, convert) for item in value)
     return value
 
 

@@ -25,7 +25,7 @@ from .._cluster.state import fetch_cluster_state
 from .._cluster.tenant import PREFIX, require_named_owners
 from .._core.arguments.options import every_refusal, mistaken_for_connection
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, ValidationFailed
-from .._core.formatting import as_sentence, printable, printable_data
+from .._core.formatting import as_sentence, printable, printable_data, printable_in_json
 from .._core.result import Result
 from .._kinds.words import TYPES
 from .._names.check import check_names, given_names, with_known_nodes
@@ -63,6 +63,9 @@ VERBOSE = 3  # from this verbosity on, a result lists the requests
 # If this environment variable is set, a result counts the requests. The callback plugin metrics
 # sets it.
 COUNTING = "PVE_FLEET_COUNT_REQUESTS"
+# Texts that callbacks and roles print as they are.
+_EXPORTED = "estate"
+_FOR_PEOPLE = frozenset(("msg", "diff", "exception", "report", "table", "plan", "done"))
 
 
 @dataclass(frozen=True)
@@ -245,7 +248,7 @@ class ModuleEntry:
             values["requests"] = [line for client in clients for line in client.record()]
         if environ.get(COUNTING):
             values["request_counts"] = _counts(clients)
-        return TaskOutcome(failed, printable_data(values), tuple(map(printable, warnings)))
+        return TaskOutcome(failed, _printable_texts(values), tuple(map(printable, warnings)))
 
     def _places(
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
@@ -283,6 +286,22 @@ class ModuleEntry:
         if self.sites is None or (first == [""] and not others):
             return self.run(params, client, check_mode)
         return self.sites.run(params, clients, check_mode)
+
+
+def _printable_texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result without escape sequences.
+
+    Ansible prints values that are not for people as JSON, which escapes most control characters. An
+    exported estate keeps all of them: it is applied again.
+    """
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if key == _EXPORTED:
+            found[key] = value
+            continue
+        convert = printable if key in _FOR_PEOPLE else printable_in_json
+        found[key] = printable_data(value, convert)
+    return found
 
 
 def _site_of(connections: Sequence[ConnectionSettings]) -> str:

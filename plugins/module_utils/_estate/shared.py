@@ -30,7 +30,7 @@ _GATEWAYS = (("gateway", "ip"), ("gateway6", "ip6"))
 _OF_STORAGE = ("backup", "cache", "discard", "iothread", "replicate", "ssd")
 # Options that belong to the VM itself, and the options of its size.
 _OWN = frozenset(
-    "name vmid tenant adopt state node pool tags description nics memory_floor".split()
+    "name vmid tenant adopt blank state node pool tags description nics memory_floor".split()
 )
 _SIZE = frozenset("cores sockets memory disks".split())
 _MINIMUM = 2

@@ -41,7 +41,7 @@ _TRANSLATED = (STORAGE, NETWORK)
 def given_names(kinds: Mapping[str, str], params: Mapping[str, Any]) -> GivenNames:
     """Return the kind and the names of each option that a task sets (pure).
 
-    A tenant and tags do not select guests if the task names its guests.
+    An empty name means unset. A tenant and tags do not select guests if the task names its guests.
     """
     found: GivenNames = {}
     names_guests = any(params.get(key) for key in ("name", "vmid", "vms"))
@@ -54,7 +54,8 @@ def given_names(kinds: Mapping[str, str], params: Mapping[str, Any]) -> GivenNam
         elif isinstance(value, Mapping):
             value = list(value.values() if kind in _TRANSLATED else value)
         if isinstance(value, list) and not (names_guests and option in ("tenant", "tags")):
-            found[option] = (kind, [str(name) for name in value])
+            names = [str(name) for name in value if name not in (None, "")]
+            found[option] = (kind, names)
     return found
 
 
