@@ -232,6 +232,7 @@ _NETWORKING = {"name": "initech", "networks": _FRONT}
 _WITH_NETWORK = (_TEAMS, _FIREWALL, ("tenant", _NETWORKING))
 _ON_NETWORK = {
     "name": "app",
+    "blank": True,
     "tenant": "initech",
     "memory": "512M",
     "nics": [{"network": "front", "ip": "dhcp"}],

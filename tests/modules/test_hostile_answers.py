@@ -70,6 +70,16 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ),
     ("module_utils/_cluster/state.py", "_placed_again"): ("cluster/resources",),
     ("module_utils/_cluster/state.py", "read_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_cluster/bridges.py", "with_devices"): ("cluster/mapping/pci",),
+    ("module_utils/_cluster_file/read.py", "_tags_with_roles"): ("pools",),
+    ("module_utils/_datacenter/replication.py", "_require_volumes"): (
+        "nodes/*/qemu/*/config",
+        "storage",
+    ),
+    ("module_utils/_firewall/find_scope.py", "require_same_guest"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_firewall/owners.py", "read_owner"): ("cluster/sdn/vnets",),
+    ("module_utils/_guest/flow/reads.py", "mtus_on"): ("nodes/*/network",),
+    ("module_utils/_names/check.py", "_find_unknown_tenant"): ("pools",),
     ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
     ("module_utils/_cluster/visible.py", "hidden_storages"): ("access/permissions",),
     ("module_utils/_estate/read.py", "_members"): ("pools",),
@@ -90,7 +100,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/qemu/*/pending",
     ),
     ("module_utils/_cluster/storages/volume_users.py", "_held"): ("nodes/*/qemu/*/snapshot",),
-    ("module_utils/_cluster/visible.py", "require_all_guests_visible"): ("access/permissions",),
+    ("module_utils/_cluster/visible.py", "sees_all_guests"): ("access/permissions",),
     ("module_utils/_storage/volume/run.py", "_files_of"): ("cluster/status", "storage"),
     ("module_utils/_tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
     ("module_utils/_tenant/leaving/unreferenced.py", "without_snapshots"): (
@@ -144,7 +154,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
     ("module_utils/_guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_storage/volume/run.py", "_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet
     ("module_utils/_storage/snippets/visible.py", "list_snippets"): (
         "nodes/*/storage/*/content",

@@ -111,6 +111,18 @@ def make_older_container(player: Player) -> None:
     play(player, [*published(1), {"pve.fleet.container": proxy}, *published(2)])
 
 
+def make_archives_of_lost_guests(player: Player) -> None:
+    """Back up guest old1, which the example excludes, and remove it and web1."""
+    old = {"name": "old1", "tenant": "acme", "pool": "acme", "source": "debian-13"}
+    tasks: list[dict[str, Any]] = [
+        {"pve.fleet.vm": old},
+        {"pve.fleet.backup": {"name": "old1", "storage": "local"}},
+    ]
+    for name in ("old1", "web1"):
+        tasks.append({"pve.fleet.vm": {"name": name, "state": "absent", "force": True}})
+    play(player, tasks)
+
+
 def make_realm(lab: Lab) -> None:
     with connect(lab.connection, {}) as client:
         with_directory(client, lab.simulator)
@@ -145,7 +157,7 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     if module in ("drill", "drill_info", "failover"):
         play(player, [{"pve.fleet.backup": {"name": "web1", "storage": "local"}}])
     if module == "failover":
-        play(player, [{"pve.fleet.vm": {"name": "web1", "state": "absent", "force": True}}])
+        make_archives_of_lost_guests(player)
     if module == "realm_sync":
         make_realm(lab)
     if module == "container_image":

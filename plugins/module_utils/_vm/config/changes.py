@@ -133,17 +133,17 @@ class _VmConfigUpdate(ConfigUpdate):
         return dict(wanted)
 
     def _boot_values(self, wanted: SubKeys, _existing: Mapping[str, str]) -> dict[str, str | None]:
-        """Return the sub-keys of the boot order; none for an empty order.
+        """Return the sub-keys of the boot order; none if the VM has no bootable device.
 
-        The order and its old form replace each other. Raises ValidationFailed if the VM has none of
-        the devices.
+        The order and its old form replace each other. Raises ValidationFailed if the VM has devices
+        to boot from, and none of the order.
         """
         if "legacy" in wanted:
             return {"order": None, **wanted}
         config = without(self.config, self.gone)
         text = wanted.get("order") or ""
         order = boot_order(text, config, self.desired.hardware)
-        if text and not order:
+        if text and not order and first_boot_order(config, self.desired.hardware):
             raise ValidationFailed(
                 attempted=f"The boot order of {self.desired.guest.label} was not set",
                 answer=f"the VM has no {' and no '.join(text.split(';'))}",

@@ -120,7 +120,7 @@ def _written(update: PlannedVmUpdate, *, first: bool) -> list[Step]:
     actual, change = update.actual, update.change
     steps: list[Step] = []
     boot = None
-    is_moved = moves_cloud_init(change)
+    is_moved = moves_cloud_init(change, actual.target)
     if is_moved:
         steps.append(_remove_drives(actual, change, first=first))
     if change.sets or change.deletes:

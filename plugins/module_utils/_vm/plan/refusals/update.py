@@ -17,7 +17,7 @@ from ...._guest.model import Actual
 from ...._guest.plan import power
 from ...._guest.plan.refusals import require_one_tenant, require_unprotected
 from ...._schema.formats import parse_option
-from ...config.actual import DRIVE, drives
+from ...config.actual import DRIVE, drives, is_cloud_init
 from ...config.changes import ConfigChange
 from ...config.hotplug import waits_for_stop
 from ...model import DesiredVm
@@ -48,7 +48,7 @@ def require_preconditions(
 
 
 def _require_fixed_cloud_init(actual: Actual, change: ConfigChange) -> None:
-    if not moves_cloud_init(change):
+    if not moves_cloud_init(change, actual.target):
         return
     raise Conflict(
         attempted=f"The cloud-init drive of {actual.label} was not moved",
@@ -58,12 +58,13 @@ def _require_fixed_cloud_init(actual: Actual, change: ConfigChange) -> None:
     )
 
 
-def moves_cloud_init(change: ConfigChange) -> bool:
-    """Return whether a cloud-init drive is added and drives are removed: PVE refuses the new one
-    until the old one is removed (qemu-server: API2/Qemu.pm, create_disks).
+def moves_cloud_init(change: ConfigChange, target: Mapping[str, str]) -> bool:
+    """Return whether the cloud-init drive is removed and added again: PVE refuses the new one until
+    the old one is removed (qemu-server: API2/Qemu.pm, create_disks).
     """
-    new = [slot for slot, text in change.drives.sets.items() if ":cloudinit" in text]
-    return bool(new and change.drives.removed)
+    is_new = any(":cloudinit" in text for text in change.drives.sets.values())
+    removed = [drive for slot, drive in drives(target).items() if slot in change.drives.removed]
+    return is_new and any(map(is_cloud_init, removed))
 
 
 def taken_drives(change: ConfigChange) -> set[str]:
