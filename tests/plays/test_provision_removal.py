@@ -102,8 +102,8 @@ def test_removal_ends_with_the_templates_that_others_are_linked_to(
     ]
     estate = [vm("gold", state="template"), *clones]
     made = player.cases({"name": "first", "vms": estate}, {"name": "second", "vms": estate})
-    assert made["first"].failure_of("one")[0] == "NotFound"
-    assert "its source is vms[0], which is not made yet" in made["first"].failure_of("two")[1]
+    assert made["first"].failure_of("one")[0] == "Conflict"
+    assert "the same list has yet to create it" in made["first"].failure_of("two")[1]
     assert [row["action"] for row in made["second"].result] == ["unchanged", "created", "created"]
     gone = player.cases({"name": "gone", "tasks": "absent", "all": True, "vms": estate})["gone"]
     assert [(row["name"], row["action"], row["status"]) for row in gone.result] == [
