@@ -807,6 +807,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         "disable a repository", "apt_repository", node="pve1", handle="enterprise", state="disabled"
     ),
     access(
+        "disable a repository by its URI",
+        "apt_repository",
+        node="pve1",
+        uri="http://deb.debian.org/debian",
+        state="disabled",
+    ),
+    access(
         "change the settings of a node",
         "node",
         node="pve1",

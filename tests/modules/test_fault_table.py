@@ -41,6 +41,8 @@ ELSEWHERE = {
     ("_maintenance/execute.py", "set_noout"): "test_evacuation.py",
     # One write changes several guests; the table is about one.
     ("_power/execute.py", "_send_bulk"): "test_power.py",
+    # The probe of a lock, which is released again.
+    ("_sdn/run.py", "with_holder"): "test_sdn.py",
     # It stops a task that another module started.
     ("_tasks/run.py", "plan_stop"): "test_task_info.py",
     # What follows a failure of another write.
