@@ -332,7 +332,7 @@ FAULTS: tuple[Fault, ...] = (
     *(
         Fault(
             f"killed {when}",
-            _slow,
+            lambda write: _slow(write) if write.makes_vm else [],
             (KILLED,),
             applies=lambda write: _moves_guests(write) or write.makes_vm,
             kills=when,

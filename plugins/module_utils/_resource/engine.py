@@ -73,9 +73,7 @@ def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
     Raises ValidationFailed before the first write if PVE would refuse a value of any step.
     """
     for step in resource.plan.steps:
-        require_accepted(
-            step.path, step.data, resource.option_names, lambda: resource.client.release()
-        )
+        require_accepted(step.path, step.data, resource.option_names, resource.client.release)
     if check_mode:
         require_privileges(resource.plan, read_privileges(resource.client, [resource.plan]))
     if check_mode or not resource.plan.changed:
