@@ -68,13 +68,14 @@ _OF_FIREWALL = {
 # A name that may contain slashes: it is the whole rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "access account acl acme agent aliases all aplinfo apt backup ceph certificate"
+    "access account acl acme agent aliases all aplinfo apt backup capabilities ceph"
+    " certificate"
     " certificates cifs clone cloudinit cluster cmd-safety config content controllers"
     " current custom custom-cpu-models defaults dir directory disks dns domains download-url"
     " dry-run endpoints exec exec-status extractconfig fabric fabrics feature file-read"
     " file-write firewall flags get-host-name get-osinfo gotify groups ha hardware hosts in"
     " info initgpt interfaces ipams ipset iscsi join list lock log lvm lvmthin macros"
-    " manager_status mapping matchers mds meta metrics mgr migrate mon move_disk network"
+    " manager_status mapping matchers mds meta metrics mgr migrate migration mon move_disk network"
     " network-get-interfaces nextid nfs node nodes notifications options osd out password"
     " pbs pci pending permissions ping plugins pool pools query-url-metadata reboot refs"
     " reload replication repositories reset resize resources restart resume roles rollback"
@@ -107,6 +108,8 @@ def template_of(path: str) -> str:
             named = _OF_CLUSTER
         if part == "firewall":
             named = _OF_FIREWALL
+        if part == "capabilities":
+            named = {}  # a kind below it has no VMID
         placeholders = named[part].split("/") if part in named else []
     return "/" + "/".join(found)
 

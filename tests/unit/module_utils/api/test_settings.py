@@ -208,7 +208,7 @@ def test_malformed_endpoints(text: str) -> None:
             {"PROXMOX_RETRY_TIMEOUT": "90"},
             {"retry_timeout": 5.0},
         ),
-        ({"host": "a", **TOKEN}, {}, {"max_answer_size": 64 << 20}),
+        ({"host": "a", **TOKEN}, {}, {"max_answer_size": 128 << 20}),
         ({"host": "a", **TOKEN}, {"PROXMOX_MAX_ANSWER_SIZE": "1G"}, {"max_answer_size": 1 << 30}),
         ({"host": "a", "max_answer_size": "8", **TOKEN}, {}, {"max_answer_size": 8 << 20}),
         ({"host": "a", "node": "x", **TOKEN}, {"PROXMOX_NODE": "n"}, {"node": "n"}),
