@@ -213,10 +213,17 @@ options:
       options:
         description: Any other sub-key of the drive by PVE's own name; a null removes it.
         type: dict
-      state:
-        description: V(detached) keeps the volume as an unused disk, V(absent) destroys it.
+      target_vmid:
+        description: VMID of the VM on the same node that gets a moved disk.
+        type: int
+      target_slot:
+        description: Name of the moved disk there. By default, O(disks[].name).
         type: str
-        choices: [present, detached, absent]
+      state:
+        description: V(detached) keeps the volume as an unused disk, V(absent) destroys it, V(moved)
+          gives it to O(disks[].target_vmid). A running VM can only give an unused disk.
+        type: str
+        choices: [present, detached, absent, moved]
         default: present
   disks_exact:
     description:

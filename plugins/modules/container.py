@@ -174,10 +174,17 @@ options:
       options:
         description: Any other sub-key by PVE's own name; null removes it.
         type: dict
-      state:
-        description: V(detached) keeps the volume as an unused volume, V(absent) destroys it.
+      target_vmid:
+        description: VMID of the container on the same node that gets a moved volume.
+        type: int
+      target_slot:
+        description: Name of the moved volume there. By default, O(mounts[].name).
         type: str
-        choices: [present, detached, absent]
+      state:
+        description: V(detached) keeps the volume as an unused volume, V(absent) destroys it,
+          V(moved) gives it to O(mounts[].target_vmid). V(unused0) stays unused there.
+        type: str
+        choices: [present, detached, absent, moved]
         default: present
   mounts_exact:
     description: Whether mount points that O(mounts) does not list are detached. Their volumes are

@@ -415,6 +415,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     vm("grow", machine(), disks=[{"name": "scsi0", "size": "5G"}]),
     vm("move a disk", machine(), disks=[{"name": "scsi1", "storage": "local-lvm"}]),
     vm("move and grow", machine(), disks=[{"name": "scsi1", "storage": "local-lvm", "size": "4G"}]),
+    vm(
+        "move a disk to another VM",
+        {**machine(), 20110: bystander(20110, TENANT, "receiver", "pve2")},
+        disks=[{"name": "scsi1", "state": "moved", "target_vmid": 20110}],
+    ),
     vm("remove a disk", machine(), disks=[{"name": "scsi1", "state": "absent"}]),
     vm(
         "remove a disk of a protected VM",
@@ -556,6 +561,20 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_container("migrate a container", container(), node="pve1", migrate=True),
     of_container(
         "migrate a container while it runs", container(running=True), node="pve1", migrate=True
+    ),
+    Scenario(
+        "move a volume to another container",
+        "container",
+        {
+            "name": NAME,
+            "tenant": TENANT,
+            "mounts": [{"name": "mp0", "state": "moved", "target_vmid": 20111}],
+            **LIMITS,
+        },
+        containers={
+            **container(mp0=_CT_MOUNT),
+            20111: container(hostname="receiver", rootfs="ceph:vm-20111-disk-0,size=1G")[VMID],
+        },
     ),
     of_container("move a root file system", container(), rootfs={"storage": "local-lvm"}),
     of_container(

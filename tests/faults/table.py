@@ -428,6 +428,9 @@ class Judge:
         for item in self.write.scenario.options.get("vms", ()):
             if isinstance(item, dict) and item.get("name") == "neighbour":
                 meant.add(20101)
+        for option in ("disks", "mounts"):
+            items = self.write.scenario.options.get(option, ())
+            meant |= {item["target_vmid"] for item in items if "target_vmid" in item}
         return meant
 
     def _reused(self, world: World) -> None:

@@ -317,3 +317,46 @@ def test_a_container_goes_although_its_volume_has_vanished(pve: Client, kind: st
     for volid in pve.volumes("thin"):
         pve.delete(f"{node_path}/{volid}")
     pve.ok("DELETE", "/nodes/pve1/lxc/210")
+
+
+def test_a_volume_moves_to_another_container(node: Client) -> None:
+    """API2/LXC.pm, move_volume: the volume is renamed, and the mount keeps its options."""
+    source, target = make(node, mp0="local:1,mp=/data,ro=1"), make(node, vmid=201)
+    body: dict[str, Any] = {"target-vmid": 201, "target-volume": "mp3"}
+    for volume, other, reason in (
+        ("rootfs", "mp3", "Cannot move to/from 'rootfs'"),
+        ("unused0", "mp3", "Moving an unused volume to a used one is not possible"),
+        ("mp1", "mp3", "volume 'mp1' for container '200' does not exist"),
+    ):
+        answer = node.call(
+            "POST", f"{source}/move_volume", {**body, "volume": volume, "target-volume": other}
+        )
+        assert answer.reason == reason
+    node.ok("POST", f"{source}/status/start")
+    running = node.call("POST", f"{source}/move_volume", {**body, "volume": "mp0"})
+    assert running.reason == (
+        "Cannot move in-use volume while the source CT is running - detach or shutdown first"
+    )
+    node.ok("POST", f"{source}/status/stop")
+    digest = node.config(target)["digest"]
+    node.put(f"{target}/config", cores=2)
+    stale = node.call(
+        "POST", f"{source}/move_volume", {**body, "volume": "mp0", "target-digest": digest}
+    )
+    assert stale.reason == f"Container 201: {MODIFIED}"
+    node.ok("POST", f"{source}/move_volume", volume="mp0", **body)
+    assert "mp0" not in node.config(source)
+    assert node.config(target)["mp3"] == "local:201/vm-201-disk-1.raw,mp=/data,ro=1,size=1G"
+    taken = make(node, vmid=202, mp3="local:1,mp=/x")
+    answer = node.call("POST", f"{taken}/move_volume", {**body, "volume": "mp3"})
+    assert answer.reason == "Target volume key 'mp3' is already in use for container '201'"
+    node.ok("POST", f"{target}/move_volume", **{**body, "volume": "mp3", "target-volume": "mp4"})
+    assert node.config(target)["mp4"].endswith("mp=/data,ro=1,size=1G")
+
+
+def test_a_path_of_the_node_stays_with_its_container(node: Client) -> None:
+    source = make(node)
+    make(node, vmid=201)
+    node.sim.steer("/containers/200", {"config": {"mp0": "/srv,mp=/data"}})
+    answer = node.call("POST", f"{source}/move_volume", {"volume": "mp0", "target-vmid": 201})
+    assert answer.reason == "Cannot move a bindmount or device mount to another container"

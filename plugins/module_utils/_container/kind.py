@@ -57,6 +57,7 @@ class ContainerKind(Kind):
     restores_empty_disks: ClassVar[bool] = True
     schema: ClassVar[Schema] = LXC
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
+    move_request: ClassVar[tuple[str, str]] = ("move_volume", "volume")
 
     formatted = staticmethod(format_config)
     volumes_in = staticmethod(volumes_in)

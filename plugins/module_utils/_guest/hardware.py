@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from .model import Guest
 
 AnyDesired = TypeVar("AnyDesired", bound="DesiredGuest")
+# The state of a disk that another guest gets.
+MOVED = "moved"
 # The value of a sub-key to remove.
 REMOVE = None
 
@@ -35,6 +37,9 @@ class Disk:
     # an existing volume to attach, such as an ISO, or a path of the node
     volume: str | None = None
     bwlimit: int | None = None  # KiB/s of a move to another storage
+    # the guest that gets the disk, and the slot there, if its state is moved
+    target_vmid: int | None = None
+    target_slot: str = ""
     allocation: str | None = None  # thin or thick, as its storage class asks for
     options: Mapping[str, str | None] = field(default_factory=dict)
 

@@ -52,7 +52,8 @@ class Kind(Protocol):
     the names of archives on a backup server. `has_rootfs` is whether its guests have a root file
     system. `restores_empty_disks` is whether a restore creates disks without data in the archive,
     which are then empty, or leaves them out. `schema` contains its options; `volume_option` matches
-    the options with volumes.
+    the options with volumes. `move_request` is the request that moves a disk, and its option
+    with the slot.
     """
 
     type: ClassVar[str]
@@ -76,6 +77,7 @@ class Kind(Protocol):
     restores_empty_disks: ClassVar[bool] = False
     schema: ClassVar[Schema]
     volume_option: ClassVar[re.Pattern[str]]
+    move_request: ClassVar[tuple[str, str]]
 
     def path(self, node: str, *below: str | int) -> tuple[str | int, ...]:
         """Return the path of its guests on a node, such as `path("pve1", 100, "config")`."""

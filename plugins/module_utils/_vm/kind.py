@@ -49,6 +49,7 @@ class VmKind(Kind):
     archive_word: ClassVar[str] = "vm"
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
+    move_request: ClassVar[tuple[str, str]] = ("move_disk", "disk")
 
     formatted = staticmethod(format_config)
     macs_in = staticmethod(macs)

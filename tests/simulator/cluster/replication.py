@@ -149,6 +149,14 @@ def _check_volumes(ctx: Ctx, guest: Guest) -> None:
         raise PveError("No replicatable volumes found")
 
 
+def may_join(ctx: Ctx, vmid: int, volid: str) -> bool:
+    """Whether a guest may get the volume: a replicated one needs a volume that can be replicated
+    (Storage.pm, storage_can_replicate).
+    """
+    is_replicated = any(_guest_of(name) == vmid for name in _file(ctx).entries)
+    return not is_replicated or ctx.cluster.storage(volid.partition(":")[0]).kind == "zfspool"
+
+
 def _check_target(file: SectionFile, name: str, entry: dict[str, Any]) -> None:
     vmid = _guest_of(name)
     for other, job in file.entries.items():

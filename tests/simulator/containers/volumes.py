@@ -6,8 +6,10 @@ template_create).
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
+from ..cluster.replication import may_join
 from ..core.api import Ctx, api
 from ..core.state import Container
 from ..core.tasks import Task
@@ -17,7 +19,6 @@ from ..volumes.drives import split_volid
 from ..volumes.mounts import (
     Mount,
     add_unused,
-    is_mount,
     is_unused,
     mounts_of,
     new_volume,
@@ -34,10 +35,11 @@ from ..volumes.volumes import (
     has_feature,
     make_base,
     parse_volname,
+    rename_volume,
     storage_path,
     volume_size,
 )
-from .config import check_digest, check_lock
+from .config import MODIFIED, Change, check_digest, check_lock
 
 
 @api("PUT /nodes/{node}/lxc/{vmid}/resize")
@@ -172,52 +174,88 @@ def copy_volume(
 
 
 def _reassign(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Hand a mount point to another container of the node."""
-    node, vmid, name = p["node"], p["vmid"], p["volume"]
-    target_vmid, target_name = p["target-vmid"], p.get("target-volume") or name
-    ctx.need(f"/vms/{target_vmid}", "VM.Config.Disk")
-
-    def check() -> tuple[Container, Container, str]:
-        _check_names(name, target_name)
-        source, target = _pair(ctx, vmid, target_vmid)
-        for container, digest in ((source, p.get("digest")), (target, p.get("target-digest"))):
-            check_lock(container)
-            check_digest(ctx, container, digest)
-        if source.template or target.template:
-            raise PveError("Can't move volumes from or to template CT")
-        if source.run is not None and is_mount(name):
-            raise PveError("cannot move volumes of a running container")
-        if name not in source.conf:
-            raise PveError(f"volume '{name}' for CT {vmid} does not exist")
-        if target_name in target.conf:
-            raise PveError(f"target volume '{target_name}' is already in use by CT {target_vmid}")
-        volid = source.conf[name].partition(",")[0]
-        if any(volid in volumes_of(ctx.sim.schema, conf) for conf in source.snapshots.values()):
-            raise PveError("Cannot move volume used by a snapshot to another container")
-        ctx.need(f"/storage/{volid.partition(':')[0]}", "Datastore.AllocateSpace")
-        return source, target, volid
-
-    check()
+    """Hand a mount point to another container of the node, or to another slot."""
+    vmid, name, target_vmid = p["vmid"], p["volume"], p["target-vmid"]
+    target_name = p.get("target-volume") or name
+    ctx.acl.require_vm(ctx.who, target_vmid, None, ["VM.Config.Disk"])
+    volid = _check_reassign(ctx, p, target_name)[2]["volume"]
+    ctx.need(f"/storage/{volid.partition(':')[0]}", "Datastore.AllocateSpace")
 
     async def work(task: Task) -> None:
-        async with ctx.sim.locks.hold(vmid, log=task.say):
-            source, target, volid = check()
-            store = volid.partition(":")[0]
-            storage = ctx.cluster.storage(store)
-            volume = find_volume(ctx.cluster, node, volid)
-            if volume is None:
-                raise PveError(f"volume '{volid}' does not exist")
+        async with AsyncExitStack() as held:
+            for number in dict.fromkeys((vmid, target_vmid)):
+                await held.enter_async_context(ctx.sim.locks.hold(number, log=task.say))
+            source, target, mount = _check_reassign(ctx, p, target_name)
             await task.work()
-            made = new_volume(ctx.cluster, node, target_vmid, storage, volume.size, None)
-            free(ctx.cluster, node, volid)
-            text = source.conf.pop(name)
-            moved = text.replace(volid, made, 1)
-            target.conf[target_name] = made if is_unused(target_name) else moved
+            task.say(f"moving volume '{name}' from container '{vmid}' to '{target_vmid}'")
+            mount["volume"] = rename_volume(ctx.cluster, source.node, mount["volume"], target_vmid)
+            del source.conf[name]
+            task.say(f"removing volume '{name}' from container '{vmid}' config")
             ctx.cluster.write(source)
-            ctx.cluster.write(target)
+            _receive(ctx, target, target_name, mount)
+            task.say(f"target container '{target_vmid}' updated with '{target_name}'")
 
     ident = f"{vmid}-{name}>{target_vmid}-{target_name}"
-    return ctx.task(node, "move_volume", ident, work)
+    return ctx.task(p["node"], "move_volume", ident, work)
+
+
+def _receive(ctx: Ctx, target: Container, name: str, mount: Mount) -> None:
+    """Write the volume into the configuration of its new container."""
+    if is_unused(name):
+        target.conf[name] = mount["volume"]
+    else:
+        Change(ctx, target).run({name: print_mount(ctx.sim.schema, name, mount)}, [], [])
+    ctx.cluster.write(target)
+
+
+def _check_reassign(
+    ctx: Ctx, p: dict[str, Any], target_name: str
+) -> tuple[Container, Container, Mount]:
+    vmid, name, target_vmid = p["vmid"], p["volume"], p["target-vmid"]
+    _check_names(name, target_name)
+    source, target = _pair(ctx, vmid, target_vmid)
+    check_lock(source)
+    check_lock(target)
+    if source.template or target.template:
+        raise PveError("Can't move volumes from or to template CT")
+    for container, key in ((source, "digest"), (target, "target-digest")):
+        if p.get(key) and p[key] != ctx.cluster.digest(container):
+            raise PveError(f"Container {container.vmid}: {MODIFIED}")
+    if name not in source.conf:
+        raise PveError(f"volume '{name}' for container '{vmid}' does not exist")
+    if target_name in target.conf:
+        raise PveError(
+            f"Target volume key '{target_name}' is already in use for container '{target_vmid}'"
+        )
+    mount = _check_movable(ctx, source, name)
+    if not may_join(ctx, target_vmid, mount["volume"]):
+        raise PveError(
+            f"Cannot move volume on storage '{mount['volume'].partition(':')[0]}' to a replicated"
+            " container - missing replication support"
+        )
+    return source, target, mount
+
+
+def _check_movable(ctx: Ctx, source: Container, name: str) -> Mount:
+    """The mount point, which another container can have."""
+    schema = ctx.sim.schema
+    mount = {"volume": source.conf[name]}
+    if not is_unused(name):
+        mount = parse_mount(schema, name, source.conf[name])
+    volid = mount["volume"]
+    if any(volid in volumes_of(schema, conf) for conf in source.snapshots.values()):
+        raise PveError("Cannot move volume used by a snapshot to another container")
+    parts = split_volid(volid)
+    if parts is None or source_of(volid) != "volume":
+        raise PveError("Cannot move a bindmount or device mount to another container")
+    storage = ctx.cluster.storage(parts[0])
+    if not has_feature(storage, "rename", parse_volname(storage, parts[1])):
+        raise PveError("Storage does not support moving of this disk to another container")
+    if source.run is not None and not is_unused(name):
+        raise PveError(
+            "Cannot move in-use volume while the source CT is running - detach or shutdown first"
+        )
+    return mount
 
 
 def _check_names(name: str, target: str) -> None:

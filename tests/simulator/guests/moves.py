@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..cluster.replication import may_join
 from ..config.checks import check_lock
 from ..config.disks import add_unused
 from ..config.update import Update
@@ -37,8 +38,8 @@ from ..volumes.volumes import (
     has_feature,
     in_snapshots,
     is_path_based,
-    own_key,
     parse_volname,
+    rename_volume,
     volume_size,
 )
 
@@ -252,7 +253,10 @@ def _check_reassign(
         raise PveError(f"Disk '{name}' for VM '{vmid}' does not exist")
     if place in other.conf:
         raise PveError(f"Target disk key '{place}' is already in use for VM '{target}'")
-    return source, other, _check_movable(ctx, source, name)
+    drive = _check_movable(ctx, source, name)
+    if not may_join(ctx, target, drive["file"]):
+        raise PveError("Cannot move disk to a replicated VM. Storage does not support replication!")
+    return source, other, drive
 
 
 def _check_movable(ctx: Ctx, source: Vm, name: str) -> dict[str, str]:
@@ -289,22 +293,7 @@ async def _hand_over(ctx: Ctx, source: Vm, other: Vm, disk: _Handover, task: Tas
     name, place, drive = disk
     await task.work()
     task.say(f"reassign disk '{name}' from VM '{source.vmid}' as '{place}' to VM '{other.vmid}'")
-    store, volume = drive["file"].split(":", 1)
-    storage = cluster.storage(store)
-    key = own_key(storage, volume)
-    held = storage.on(source.node).pop(key, None)
-    if held is None:
-        raise PveError(f"volume '{drive['file']}' does not exist")
-    wanted = Wanted(other.vmid, held.fmt, held.size, linked=True)
-    new = allocate(cluster, source.node, storage, wanted)
-    made = storage.on(source.node)[new.partition(":")[2]]
-    made.virtual_size, made.used, made.parent, made.ctime = (
-        held.virtual_size,
-        held.used,
-        held.parent,
-        held.ctime,
-    )
-    drive["file"] = f"{store}:{volume[: len(volume) - len(key)]}{made.name}"
+    drive["file"] = rename_volume(cluster, source.node, drive["file"], other.vmid)
     devices = boot_devices(source.conf)
     if devices and name in devices:
         task.say(f"removing disk '{name}' from boot order config")

@@ -253,6 +253,32 @@ def own_key(storage: Storage, name: str) -> str:
     return name if storage.kind == "pbs" else parts[-1]
 
 
+def rename_volume(cluster: Cluster, node: str, volid: str, vmid: int) -> str:
+    """Give a volume to another guest: its new ID (pve-storage: Storage.pm, rename_volume).
+
+    The lock of a shared storage needs a quorum (Plugin.pm, cluster_lock_storage).
+    """
+    store, name = volid.split(":", 1)
+    storage = cluster.storage(store)
+    if storage.shared and not cluster.quorate:
+        raise PveError(f"cfs-lock 'storage-{store}' error: no quorum!")
+    key = own_key(storage, name)
+    held = storage.on(node).pop(key, None)
+    if held is None:
+        raise PveError(f"volume '{volid}' does not exist")
+    wanted = Wanted(vmid, held.fmt, held.size, linked=True)
+    new = allocate(cluster, node, storage, wanted)
+    made = storage.on(node)[new.partition(":")[2]]
+    made.virtual_size, made.used, made.parent, made.ctime, made.content = (
+        held.virtual_size,
+        held.used,
+        held.parent,
+        held.ctime,
+        held.content,
+    )
+    return f"{store}:{name[: len(name) - len(key)]}{made.name}"
+
+
 def next_disk_name(storage: Storage, node: str, vmid: int, fmt: str) -> str:
     """The first free `vm-VMID-disk-N`."""
     taken = set()

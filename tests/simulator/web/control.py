@@ -324,6 +324,7 @@ class Control:
                 container.conf.pop(name, None)
             else:
                 container.conf[name] = str(value)
+        container.digest = None
         self.server.sim.cluster.touch(container.vmid)
         return {"ok": True}
 

@@ -12,13 +12,14 @@ from typing import Any
 
 from ..._core import validate
 from ..._guest.desired import canonical
-from ..._guest.desired.devices import add_open, declared
-from ..._guest.hardware import Disk
+from ..._guest.desired.devices import add_open, declared, require_receiver
+from ..._guest.hardware import MOVED, Disk
 from ..._schema.formats import rule_of
 from ..._schema.lxc import LXC
 from .values import TABLES
 
 _SLOT = re.compile(r"^(?:mp|unused)\d+$")
+_UNUSED = re.compile(r"^unused\d+$")
 _VOLUME_KEYS = frozenset(("volume", "size"))
 
 
@@ -45,11 +46,12 @@ def _require_mount(slot: str, item: Mapping[str, Any]) -> None:
         raise validate.refused(
             "mounts", slot, "is not a mount point", "Use a name such as mp0; rootfs has an option"
         )
-    is_kept = item.get("state") != "absent"
-    if is_kept and slot.startswith("unused"):
+    if slot.startswith("unused") and item.get("state") not in ("absent", MOVED):
         raise validate.refused(
-            "mounts", slot, "is a volume that no mount point uses", "It can only be absent"
+            "mounts", slot, "is a volume that no mount point uses", "It can only be absent or moved"
         )
+    allowed = _UNUSED if slot.startswith("unused") else _SLOT  # API2/LXC.pm, move_volume
+    require_receiver(f"mounts.{slot}", slot, item, allowed)
     if not item.get("volume"):
         return
     for name in ("size", "storage", "storage_class"):
@@ -73,6 +75,8 @@ def _volume(slot: str, place: str, path: str, item: Mapping[str, Any]) -> Disk:
         storage=item.get("storage") or None,
         volume=item.get("volume") or None,
         bwlimit=item.get("bwlimit"),
+        target_vmid=item.get("target_vmid"),
+        target_slot=item.get("target_slot") or slot,
         allocation=item.get("type"),
         options=canonical.sub_keys(slot, values, LXC),
     )

@@ -123,21 +123,6 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredConta
             disks.append(replace(disk, slot=slot) if disk.state == "absent" else disk)
         return desired.with_hardware(disks=tuple(disks))
 
-    def moved_disks(
-        self, update: PlannedUpdate[DesiredContainer], moved: Mapping[str, str]
-    ) -> list[Step]:
-        actual, limits = update.actual, update.desired.hardware.move_limits
-        return [
-            Step(
-                "move_disk",
-                f"Move {slot} of {actual.label} to storage {storage}",
-                method="POST",
-                path=(*actual.path, "move_volume"),
-                data={"volume": slot, "storage": storage, "delete": 1, **limits.get(slot, {})},
-            )
-            for slot, storage in sorted(moved.items())
-        ]
-
     def migrate(self, update: PlannedUpdate[DesiredContainer], shared: Collection[str]) -> Step:
         """Return the step that moves the container; PVE stops a running one and starts it there."""
         desired = update.desired.guest

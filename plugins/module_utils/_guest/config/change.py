@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..._core.errors import FleetError
+from ..hardware import Disk
 
 
 @dataclass
@@ -27,6 +28,7 @@ class DriveChange:
     # slot -> bytes, of new disks that are larger than the image they import
     grown_later: dict[str, int] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)  # slot -> storage
+    handed: dict[str, Disk] = field(default_factory=dict)  # slot -> a disk that another guest gets
     after: dict[str, str] = field(default_factory=dict)
     storages: dict[str, str] = field(default_factory=dict)  # storage -> content it must take
     # volume ID that must exist -> content
@@ -37,8 +39,13 @@ class DriveChange:
     refused: dict[str, FleetError] = field(default_factory=dict)
 
     @property
+    def gone(self) -> set[str]:
+        """The slots whose volumes the guest no longer has."""
+        return {*self.removed, *self.handed}
+
+    @property
     def keys(self) -> set[str]:
-        return {*self.sets, *self.detached, *self.removed, *self.grown, *self.moved, *self.refused}
+        return {*self.sets, *self.detached, *self.gone, *self.grown, *self.moved, *self.refused}
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class ConfigChange:
 
     @property
     def gone(self) -> frozenset[str]:
-        return self.deletes | self.drives.removed
+        return self.deletes | self.drives.gone
 
     def without(self, option: str) -> ConfigChange:
         """Return the change with one option removed from it."""

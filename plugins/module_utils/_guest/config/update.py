@@ -58,7 +58,7 @@ class ConfigUpdate:
     @property
     def gone(self) -> set[str]:
         """The options and drives that are removed so far."""
-        return self.deletes | self.drives.removed
+        return self.deletes | self.drives.gone
 
     @property
     def config(self) -> dict[str, str]:
@@ -201,7 +201,7 @@ def applied(change: ConfigChange, target: Mapping[str, str], kind: Kind) -> dict
     result.update(change.sets)
     for slot in filter(kind.volume_option.match, change.sets):
         result[slot] = change.drives.predicted.get(slot, change.sets[slot])
-    result = without(result, change.drives.removed)
+    result = without(result, change.drives.gone)
     result.update(change.drives.after)
     result.update(change.side_effects)
     if "tags" in result:

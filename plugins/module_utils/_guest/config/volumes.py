@@ -16,7 +16,7 @@ from ..._core.errors import ValidationFailed
 from ..._core.propstring import same
 from ..._core.quantities import read_size, readable_sizes, render_size
 from ..._schema.formats import Schema, canonical_sub_key, render_option, sub_keys_of
-from ..hardware import DesiredGuest, Disk
+from ..hardware import MOVED, DesiredGuest, Disk
 from .change import DriveChange
 
 
@@ -53,6 +53,8 @@ class VolumeUpdate:
             is_unused = disk.slot.startswith("unused")
             if not is_unused:
                 self._change_or_refuse(disk)
+            elif disk.slot in target and disk.state == MOVED:
+                self.change.handed[disk.slot] = disk
             elif disk.slot in target:
                 self.change.removed.add(disk.slot)
         if self.desired.hardware.disks_exact:
@@ -75,6 +77,8 @@ class VolumeUpdate:
                 self.create(disk)
         elif disk.state == "present":
             self.update(disk)
+        elif disk.state == MOVED:
+            self.change.handed[disk.slot] = disk
         elif disk.state == "detached":
             self.change.detached.add(disk.slot)
         else:

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core import validate
+from ..hardware import MOVED
 from .tables import OptionTables
 from .values import WORDS_FOR_IPV4, WORDS_FOR_IPV6
 
@@ -39,6 +41,22 @@ def add_open(
                 f"{where}.options", name, "has an option of its own", "Set it there"
             )
         values[str(name)] = value
+
+
+def require_receiver(
+    where: str, slot: str, item: Mapping[str, Any], allowed: re.Pattern[str]
+) -> None:
+    """Raise ValidationFailed unless an item names the guest that gets its disk exactly if it moves,
+    and a slot that this guest can have.
+    """
+    is_moved = item.get("state") == MOVED
+    vmid, target = item.get("target_vmid"), item.get("target_slot") or slot
+    if is_moved and vmid is None:
+        raise validate.refused(where, MOVED, "names no other guest", "Give target_vmid")
+    if not is_moved and (vmid is not None or item.get("target_slot")):
+        raise validate.refused(where, vmid or target, "is for state=moved", "Leave it out")
+    if is_moved and not allowed.match(str(target)):
+        raise validate.refused(f"{where}.target_slot", target, "is not such a slot", "Name another")
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,21 @@ from dataclasses import replace
 from typing import Any, Generic
 
 from ..._cluster.storages.allocation import base_storages
-from ..._core.errors import NotFound
+from ..._core.errors import FleetError, NotFound
 from ..._core.result import Result
 from ..._resource.engine import Resource, apply_plan
-from ..._resource.execute import REPEATS, Execution
+from ..._resource.execute import REPEATS, Execution, FailureVerdict, StepResult
 from ..._resource.plan import Plan, Step
 from ..context import AnyContext
 from ..create.quota_race import QuotaGrowth, require_grown_within, usage_of_others
 from ..describe import pending_keys
 from ..live.existing import ExistingGuest, status_before_end
+from ..live.handover import require_received, with_receiver
 from ..live.steps import GuestSteps
 from ..model import Actual
 from ..plan import power
 from ..plan.removal import plan_absent
+from ..plan.steps import HAND_OVER
 from .flow import GuestFlow, GuestPlan
 from .report import report
 
@@ -65,6 +67,17 @@ class ChangedGuest(ExistingResource[AnyContext]):
         self._guest = ExistingGuest(self.client, desired, actual, planned.written)
         self._latest: Actual | None = None  # read after the last write
 
+    def send(self, step: Step) -> StepResult:
+        if step.action == HAND_OVER:
+            step = with_receiver(self.client, self.context.desired.guest, self.actual, step)
+        return super().send(step)
+
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
+        verdict = super().classify_failure(step, error)
+        if step.action == HAND_OVER and verdict is FailureVerdict.FAILED:
+            return FailureVerdict.STALE  # an earlier run may have moved the disk meanwhile
+        return verdict
+
     def guard(self, step: Step) -> None:
         self._latest = None
         self._guest.require_unchanged_before(step)
@@ -73,6 +86,8 @@ class ChangedGuest(ExistingResource[AnyContext]):
         desired = self.flow.after_writing(self.context.desired, done)
         current = self._guest.read_same(done)
         self._latest = None if uncertain else current
+        if uncertain:
+            require_received(self.client, current, desired.hardware.disks)
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = replace(desired, guest=power.after_stop(desired.guest))
         desired = self.flow.planner.still_desired(desired, self.actual, current)

@@ -27,6 +27,7 @@ from ..context import AnyContext
 from ..hardware import AnyDesired
 from ..live.creation import read_other_kind, with_hidden_creations
 from ..live.find import find, is_nameless, still_nameless
+from ..live.handover import require_handover, require_nothing_moved
 from ..live.linked_clones import linked_clones
 from ..model import Actual, Guest
 from ..plan import power
@@ -223,6 +224,7 @@ class GuestFlow(Generic[AnyContext]):
         intent = with_current_power(reads, intent)
         sets, target = intent.change.sets, intent.actual.target
         require_own_volumes(context.client, guest, sets, target, cluster, actual.vmid)
+        require_handover(context.client, intent.desired, intent.actual, cluster)
         decision = self.decide(reads, intent, cluster)
         return GuestPlan(
             self,
@@ -251,6 +253,7 @@ class GuestFlow(Generic[AnyContext]):
         require_creation(context.guest, cluster)
         context = self.isolated(context, None)
         desired = context.desired
+        require_nothing_moved(desired)
         reads = self.reads_of(client)
 
         def blueprint_from(copy: Actual) -> GuestBlueprint[Any]:

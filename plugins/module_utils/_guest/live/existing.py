@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..._cluster.state import pool_of
 from ..._resource.plan import Step
 from ..model import Actual, Guest
+from ..plan.steps import HAND_OVER
 from .find import require_own
 from .read import read_wherever, require_named, require_same, require_untouched
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 # Actions after which users cannot use the guest: it is read once more before them.
 _ENDS = frozenset(("stop", "shutdown", "destroy"))
 # Other actions that cannot be undone.
-_FINAL = frozenset(("template", "resize", "remove_volume"))
+_FINAL = frozenset(("template", "resize", "remove_volume", HAND_OVER))
 # Actions that interrupt a guest, move it, or change who has rights on it. PVE applies them to any
 # guest with the VMID, because it compares no digest for them (qemu-server: API2/Qemu.pm).
 _DISTURBS = frozenset(
@@ -110,11 +111,12 @@ class ExistingGuest:
 
     def _slots_written_before(self, step: Step) -> set[str]:
         """Return the options that may differ from the reading for the plan: all options that the
-        run writes, except a disk that only grows.
+        run writes, except a disk that only grows or that another guest gets.
         """
         slot = _slot_of(step)
         exists = slot in self._known.identity.volumes
-        if step.action != "resize" or slot in self._moved or not exists:
+        is_kept = step.action in ("resize", HAND_OVER)
+        if not is_kept or slot in self._moved or not exists:
             return self._written
         return self._written - {slot}
 

@@ -23,7 +23,17 @@ from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Actual
 from . import power
-from .steps import AnyUpdate, PlannedUpdate, changes_pool, grow, isolate, to_pool, write_notes_last
+from .steps import (
+    AnyUpdate,
+    PlannedUpdate,
+    changes_pool,
+    grow,
+    hand_over,
+    isolate,
+    move_disks,
+    to_pool,
+    write_notes_last,
+)
 
 # Parameters of a request to create a guest that are not options of its configuration.
 _NOT_OPTIONS = ("vmid", "pool", "digest")
@@ -88,10 +98,6 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
     def written(self, update: AnyUpdate) -> list[Step]:
         """Return the steps that write options, in the order that PVE needs."""
-        raise NotImplementedError
-
-    def moved_disks(self, update: AnyUpdate, moved: Mapping[str, str]) -> list[Step]:
-        """Return the steps that move disks to other storages, by slot."""
         raise NotImplementedError
 
     def migrate(self, update: AnyUpdate, shared: Collection[str]) -> Step:
@@ -235,18 +241,19 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         grown = dict(update.change.drives.grown)
         if not update.running:
             grown |= update.change.drives.grown_later
+        handed = hand_over(update.actual, update.change.drives.handed)
         if not update.moves:
-            moved = self.moved_disks(update, update.change.drives.moved)
-            return [*moved, *grow(update.actual, grown)], []
+            moved = move_disks(update, update.change.drives.moved)
+            return [*handed, *moved, *grow(update.actual, grown)], []
         relocation = update.change.relocation or Relocation(before=update.change.drives.moved)
         arrived = replace(update, actual=replace(update.actual, node=update.desired.guest.node))
-        here = self.moved_disks(update, relocation.before)
+        here = [*handed, *move_disks(update, relocation.before)]
         grown_here: dict[str, int] = {}
         if update.running and is_written:
             late = relocation.after.keys() | relocation.mapped_slots
             grown_here = {slot: size for slot, size in grown.items() if slot not in late}
         grown_there = {slot: size for slot, size in grown.items() if slot not in grown_here}
-        there = [*self.moved_disks(arrived, relocation.after), *grow(arrived.actual, grown_there)]
+        there = [*move_disks(arrived, relocation.after), *grow(arrived.actual, grown_there)]
         return [*here, *grow(update.actual, grown_here)], there
 
     def _finished(

@@ -14,7 +14,7 @@ from ..._core.errors import Conflict
 from ..._core.quantities import render_size
 from ..._resource.plan import Step
 from ..config.change import ConfigChange
-from ..hardware import AnyDesired
+from ..hardware import AnyDesired, Disk
 from ..model import Actual, Guest
 
 AnyUpdate = TypeVar("AnyUpdate", bound="PlannedUpdate[Any]")
@@ -145,6 +145,50 @@ def grow(actual: Actual, sizes: Mapping[str, int]) -> list[Step]:
             method="PUT",
             path=(*actual.path, "resize"),
             data={"disk": slot, "size": text},
+        )
+        steps.append(step)
+    return steps
+
+
+def move_disks(update: PlannedUpdate[Any], moved: Mapping[str, str]) -> list[Step]:
+    """Return the steps that move disks to other storages, by slot."""
+    actual, hardware = update.actual, update.desired.hardware
+    request, option = actual.kind.move_request
+    formats = {disk.slot: {"format": disk.format} for disk in hardware.disks if disk.format}
+    steps: list[Step] = []
+    for slot, storage in sorted(moved.items()):
+        more = {**hardware.move_limits.get(slot, {}), **formats.get(slot, {})}
+        step = Step(
+            "move_disk",
+            f"Move {slot} of {actual.label} to storage {storage}",
+            method="POST",
+            path=(*actual.path, request),
+            data={option: slot, "storage": storage, "delete": 1, **more},
+        )
+        steps.append(step)
+    return steps
+
+
+HAND_OVER = "hand_over"
+"""The action of a step that moves a disk to another guest."""
+
+
+def hand_over(actual: Actual, disks: Mapping[str, Disk]) -> list[Step]:
+    """Return the steps that move disks to other guests of the same node."""
+    request, option = actual.kind.move_request
+    steps: list[Step] = []
+    for slot, disk in sorted(disks.items()):
+        receiver = f"{disk.target_slot} of {actual.kind.noun} {disk.target_vmid}"
+        step = Step(
+            HAND_OVER,
+            f"Move {slot} of {actual.label} to {receiver}",
+            method="POST",
+            path=(*actual.path, request),
+            data={
+                option: slot,
+                "target-vmid": disk.target_vmid,
+                f"target-{option}": disk.target_slot,
+            },
         )
         steps.append(step)
     return steps

@@ -74,9 +74,11 @@ def hardware_spec() -> Spec:
                 "shared": {"type": "bool"},
                 "mount_options": {"type": "list", "elements": "str"},
                 "options": {"type": "dict"},
+                "target_vmid": {"type": "int"},
+                "target_slot": {"type": "str"},
                 "state": {
                     "type": "str",
-                    "choices": ["present", "detached", "absent"],
+                    "choices": ["present", "detached", "absent", "moved"],
                     "default": "present",
                 },
             },

@@ -148,6 +148,6 @@ ORDER: tuple[str, ...] = tuple(
 )
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "rootfs": {"bwlimit": (0, 1000000000)},
-    "mounts": {"bwlimit": (0, 1000000000)},
+    "mounts": {"bwlimit": (0, 1000000000), "target_vmid": (100, 999999999)},
     "": {"tty": (0, 6), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)},
 }

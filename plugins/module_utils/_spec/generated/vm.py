@@ -98,9 +98,11 @@ def hardware_spec() -> Spec:
                 "readonly": {"type": "bool"},
                 "serial": {"type": "str"},
                 "options": {"type": "dict"},
+                "target_vmid": {"type": "int"},
+                "target_slot": {"type": "str"},
                 "state": {
                     "type": "str",
-                    "choices": ["present", "detached", "absent"],
+                    "choices": ["present", "detached", "absent", "moved"],
                     "default": "present",
                 },
             },

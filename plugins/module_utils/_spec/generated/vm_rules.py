@@ -161,5 +161,5 @@ ORDER: tuple[str, ...] = tuple(
 )
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "": {"cores": (1, 1024), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)},
-    "disks": {"bwlimit": (0, 1000000000)},
+    "disks": {"bwlimit": (0, 1000000000), "target_vmid": (100, 999999999)},
 }

@@ -16,9 +16,9 @@ from typing import Any
 
 from ..._core import validate
 from ..._guest.desired import canonical
-from ..._guest.desired.devices import SubKeys, add_open, addresses_of, declared
+from ..._guest.desired.devices import SubKeys, add_open, addresses_of, declared, require_receiver
 from ..._guest.desired.layers import disk_slots
-from ..._guest.hardware import Disk
+from ..._guest.hardware import MOVED, Disk
 from ..._schema.formats import rule_of
 from .values import TABLES
 
@@ -57,11 +57,14 @@ def _require_disk(slot: str, item: Mapping[str, Any]) -> None:
     bus = item.get("bus") or ""
     if not slot.startswith(bus):
         raise validate.refused("disks", slot, f"is not on bus {bus}", "Give the name or the bus")
-    is_kept = item.get("state") != "absent"
-    if is_kept and slot.startswith("unused"):
+    if slot.startswith("unused") and item.get("state") not in ("absent", MOVED):
         raise validate.refused(
-            "disks", slot, "is not a drive, but a disk that no drive uses", "It can only be absent"
+            "disks",
+            slot,
+            "is not a drive, but a disk that no drive uses",
+            "It can only be absent or moved",
         )
+    require_receiver(f"disks.{slot}", slot, item, _SLOT)
     _require_content(slot, item)
 
 
@@ -111,6 +114,8 @@ def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
         import_from=item.get("import_from") or None,
         volume=item.get("iso") or item.get("volume"),
         bwlimit=item.get("bwlimit"),
+        target_vmid=item.get("target_vmid"),
+        target_slot=item.get("target_slot") or slot,
         allocation=item.get("type"),
         options=canonical.sub_keys(slot, options),
     )

@@ -234,26 +234,6 @@ def boot_devices(config: Mapping[str, str]) -> list[str]:
     return devices.split(";")
 
 
-def move_disks(desired: DesiredVm, actual: Actual, moved: Mapping[str, str]) -> list[Step]:
-    """Return the steps that move disks to other storages."""
-    formats = {disk.slot: disk.format for disk in desired.hardware.disks}
-    steps: list[Step] = []
-    for slot, storage in sorted(moved.items()):
-        limit = desired.hardware.move_limits.get(slot, {})
-        data: dict[str, Any] = {"disk": slot, "storage": storage, "delete": 1, **limit}
-        if formats.get(slot):
-            data["format"] = formats[slot]
-        step = Step(
-            "move_disk",
-            f"Move {slot} of {actual.label} to storage {storage}",
-            method="POST",
-            path=(*actual.path, "move_disk"),
-            data=data,
-        )
-        steps.append(step)
-    return steps
-
-
 def migrate(update: PlannedVmUpdate, shared: Collection[str]) -> Step:
     """Return the step that moves the VM to its node. Raises Conflict, NotSupported."""
     desired, actual = update.desired, update.actual

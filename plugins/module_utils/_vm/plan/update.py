@@ -25,7 +25,7 @@ from ..model import DesiredVm
 from .clone import clone_of, restore_storage, restored_of
 from .refusals.update import require_preconditions
 from .replacement import without_replaced
-from .steps import PlannedVmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
+from .steps import PlannedVmUpdate, boot_devices, is_stale, migrate, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.
 _OF_HIBERNATION = frozenset("lock vmstate runningmachine runningcpu running-nets-host-mtu".split())
@@ -99,9 +99,6 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
 
     def require_possible(self, update: PlannedVmUpdate) -> None:
         require_preconditions(update.desired, update.actual, update.change, update.after)
-
-    def moved_disks(self, update: PlannedVmUpdate, moved: Mapping[str, str]) -> list[Step]:
-        return move_disks(update.desired, update.actual, moved)
 
     def add_hidden_values(
         self,
