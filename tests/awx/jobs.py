@@ -126,7 +126,7 @@ class Job:
         options: Sequence[str] = (),
         artifacts: Mapping[str, Any] | None = None,
     ) -> Finished:
-        """Run the job template of the administrators; `artifacts` are those of nodes before it."""
+        """Run a job template of the administrators with the `artifacts` of earlier nodes."""
         template = job_template(name, "fleet")
         survey = survey_of(template, "fleet")
         given = {**_defaults(survey), **(answers or {})}

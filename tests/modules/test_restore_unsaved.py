@@ -41,7 +41,7 @@ def db(lab: Lab) -> dict[str, Any]:
 
 @pytest.fixture
 def box(lab: Lab) -> dict[str, Any]:
-    """A container with an ordinary mount, and one that its backup includes."""
+    """A container with an ordinary mount, and a mount that backups include."""
     mounts = {"mp0": "ceph:2,mp=/data", "mp1": "ceph:1,mp=/kept,backup=1"}
     made = container(lab, hostname="box", rootfs="ceph:1", tags="tenant_acme", **mounts)
     back_up(lab, made)

@@ -423,7 +423,7 @@ def test_a_workflow_creates_the_first_vm(lab: Lab, job: Job) -> None:
 
 @pytest.mark.parametrize("pushed", ["plan", "snapshot", "change", "verify"])
 def test_a_workflow_ends_if_the_project_changes(lab: Lab, job: Job, pushed: str) -> None:
-    """AWX 24.6 updates the project for each job: what was checked must be what is applied."""
+    """AWX 24.6 updates the project before each job: each job must run the first job's revision."""
     (web1,) = provisioned(lab, WEB1)
     set_vms(job, {**WEB1, "description": "checked"})
 

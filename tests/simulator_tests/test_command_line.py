@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulator.__main__ import main
+from tests.simulator.cluster.status import PRESSURES
 from tests.simulator.options import parse
 from tests.simulator.process import DEMO, ROOT, Simulator
 from tests.simulator_tests.client import Client
@@ -234,6 +235,25 @@ def check_passwords_of_consoles(pve: Client) -> None:
     assert made["ticket"].startswith(f"{made['password']}:PVEVNC:")
 
 
+def check_status(pve: Client, vmid: int, since_9: set[str]) -> None:
+    """qemu-server: QemuServer.pm, vmstatus. `pid` and the pressures are figures of a running VM;
+    `nics` has its NICs. The schema of 8.4 has neither pressures nor `memhost`.
+    """
+    path = f"/nodes/pve1/qemu/{vmid}/status"
+    stopped = pve.get(f"{path}/current")
+    assert not {"pid", "nics", *PRESSURES} & stopped.keys()
+    assert ("memhost" in stopped) == bool(since_9)
+    pve.ok("POST", f"{path}/start")
+    assert "nics" not in pve.get(f"{path}/current")
+    pve.ok("POST", f"{path}/stop")
+    pve.put(f"/nodes/pve1/qemu/{vmid}/config", net0="virtio,bridge=vmbr0")
+    pve.ok("POST", f"{path}/start")
+    running = pve.get(f"{path}/current")
+    assert {*PRESSURES, "memhost"} & running.keys() == since_9
+    assert set(running["nics"]) == {f"tap{vmid}i0"}
+    assert running["pid"] > 0
+
+
 def test_an_older_version_refuses_what_it_does_not_know() -> None:
     with Simulator("--cluster", DEMO, "--pve-version", "8.4", "--lag-s", "0") as sim:
         pve = Client(sim)
@@ -244,10 +264,13 @@ def test_an_older_version_refuses_what_it_does_not_know() -> None:
         pve.create(100, scsi0="ceph:1")
         check_groups(pve)
         check_passwords_of_consoles(pve)
+        check_status(pve, 100, set())
     with Simulator() as sim:
         pve = Client(sim)
         pve.ok("POST", "/nodes/pve1/qemu", vmid=100, **{"ha-managed": 1})
         assert pve.get("/cluster/ha/resources")[0]["sid"] == "vm:100"
+        pve.create(101)
+        check_status(pve, 101, {*PRESSURES, "memhost"})
 
 
 # -- what the documentation shows ------------------------------------------------------------------

@@ -41,6 +41,23 @@ def test_pending_fabrics_do_not_keep_the_lock(net: Client) -> None:
     assert len(net.get(f"{SDN}/fabrics/all")["nodes"]) == 1
 
 
+def test_fabrics_are_rows_of_the_list_of_everything(net: Client) -> None:
+    """proxmox-perl-rs: pve-rs/src/sdn/status.rs, get_status; pve-manager: API2/Cluster.pm. A fabric
+    with one node has no routes.
+    """
+
+    def rows() -> dict[str, str]:
+        listed = [row for row in net.get("/cluster/resources") if row["type"] == "network"]
+        fabrics = [row for row in listed if row["network-type"] == "fabric"]
+        assert {row["protocol"] for row in fabrics} == {"openfabric"}
+        return {row["id"]: row["status"] for row in fabrics}
+
+    assert rows() == {"network/pve1/fabric/one": "not ok"}
+    add(net, "pve2", "10.1.0.2", interfaces=["name=ens1"])
+    assert net.do("PUT", SDN) == "OK"
+    assert rows() == {"network/pve1/fabric/one": "ok", "network/pve2/fabric/one": "ok"}
+
+
 def test_a_removal_takes_a_token_that_its_schema_lacks(net: Client) -> None:
     """pve-common: JSONSchema.pm, check_object; pve-network: Fabrics/FabricNode.pm, delete_node."""
     token = net.post(f"{SDN}/lock")

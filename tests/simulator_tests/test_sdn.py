@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.simulator.process import Simulator
@@ -130,6 +132,110 @@ def test_addresses_are_given_out_and_kept(net: Client) -> None:
     net.ok("DELETE", "/nodes/pve1/qemu/500")
     assert leases(net) == {"10.2.0.1": None}
     assert net.call("DELETE", path).status == 200
+
+
+@pytest.fixture
+def full(net: Client) -> Client:
+    """A cluster whose network v2 has two addresses, which VM 500 and container 600 have."""
+    net.post(f"{SDN}/zones", zone="z2", type="simple", ipam="pve", dhcp="dnsmasq")
+    net.post(f"{SDN}/vnets", vnet="v2", zone="z2")
+    ends = [f"start-address=10.2.0.{last},end-address=10.2.0.{last}" for last in (100, 120)]
+    net.post(f"{SDN}/vnets/v2/subnets", subnet="10.2.0.0/24", type="subnet", **{"dhcp-range": ends})
+    assert net.do("PUT", SDN) == "OK"
+    net.create(500, net0="virtio,bridge=v2")
+    net.sim.ask("POST", "/containers/600", {"node": "pve1", "config": container("v2")})
+    for path in ("qemu/500", "lxc/600"):
+        net.ok("POST", f"/nodes/pve1/{path}/status/start")
+    assert leases(net) == {"10.2.0.100": 500, "10.2.0.120": 600}
+    return net
+
+
+def container(bridge: str) -> dict[str, Any]:
+    address = "BC:24:11:00:06:00" if bridge == "v2" else "BC:24:11:00:06:01"
+    return {"hostname": "ct", "net0": f"name=eth0,bridge={bridge},hwaddr={address},type=veth"}
+
+
+LEFT = "can't find any free ip in zone z2 for IPv4 at /usr/share/perl5/PVE/Network/SDN/Vnets.pm"
+
+
+def test_a_vm_without_an_address_is_created_and_does_not_start(full: Client) -> None:
+    """qemu-server: create_ifaces_ipams_ips only warns; usr/pve-bridge, which QEMU runs, dies
+    (pve-network: SDN/Vnets.pm, add_dhcp_mapping). A range that is used up only leads to the next.
+    """
+    full.create(501, net0="virtio,bridge=v2")
+    upid = full.post("/nodes/pve1/qemu/501/status/start")
+    assert full.wait(upid) == "start failed: QEMU exited with code 1"
+    log = "\n".join(full.task_log(upid))
+    assert LEFT in log
+    assert "network script /usr/libexec/qemu-server/pve-bridge failed with status 6400" in log
+    assert full.state("/nodes/pve1/qemu/501") == "stopped"
+    full.ok("POST", "/nodes/pve1/qemu/500/status/stop")
+    full.ok("DELETE", "/nodes/pve1/qemu/500")
+    full.ok("POST", "/nodes/pve1/qemu/501/status/start")
+
+
+def test_a_nic_without_an_address_is_not_hotplugged(full: Client) -> None:
+    """qemu-server: QemuServer.pm, vmconfig_update_net; pve-container: LXC.pm, update_net."""
+    for vmid, kind, net0 in (
+        (502, "qemu", "virtio,bridge=v1"),
+        (600, "lxc", "name=eth1,bridge=v2,hwaddr=BC:24:11:00:07:00,type=veth"),
+    ):
+        if kind == "qemu":
+            full.create(vmid, net0=net0)
+            full.ok("POST", f"/nodes/pve1/qemu/{vmid}/status/start")
+        path = f"/nodes/pve1/{kind}/{vmid}/config"
+        refused = full.call("PUT", path, {"net1": net0.replace("=v1", "=v2")})
+        assert LEFT in str(refused.errors["net1"])
+        assert "net1" not in full.get(path, current=1)
+
+
+def test_a_container_without_an_address_is_not_cloned_or_started(full: Client) -> None:
+    """pve-container: API2/LXC.pm, clone_vm; lxc-pve-prestart-hook, whose error LXC hides."""
+    full.sim.ask("POST", "/containers/601", {"node": "pve1", "config": container("v1")})
+    full.put("/nodes/pve1/lxc/601/config", net1="name=eth1,bridge=v1,type=veth")
+    full.ok("POST", "/nodes/pve1/qemu/500/status/stop")
+    upid = full.post("/nodes/pve1/lxc/600/clone", newid=602)
+    assert full.wait(upid).startswith(f"clone failed: {LEFT}")
+    full.sim.ask("POST", "/containers/603", {"node": "pve1", "config": THIRD})
+    assert full.do("POST", "/nodes/pve1/lxc/603/status/start") == (
+        "startup for container '603' failed"
+    )
+
+
+THIRD = {"hostname": "ct3", "net0": "name=eth0,bridge=v2,hwaddr=BC:24:11:00:08:00,type=veth"}
+
+
+def test_a_subnet_without_ranges_gives_any_address(net: Client) -> None:
+    """pve-network: Ipams/PVEPlugin.pm, add_next_freeip."""
+    net.post(f"{SDN}/zones", zone="z2", type="simple", ipam="pve", dhcp="dnsmasq")
+    net.post(f"{SDN}/vnets", vnet="v2", zone="z2")
+    net.post(f"{SDN}/vnets/v2/subnets", subnet="10.2.0.0/29", type="subnet", gateway="10.2.0.1")
+    assert net.do("PUT", SDN) == "OK"
+    net.create(500, net0="virtio,bridge=v2")
+    assert leases(net) == {"10.2.0.1": None, "10.2.0.2": 500}
+
+
+def test_zones_are_rows_of_the_list_of_everything(net: Client) -> None:
+    """pve-manager: API2/Cluster.pm, resources; recordings/power-clone-tasks.jsonl, 9.2.11."""
+    rows = [row for row in net.get("/cluster/resources") if row["type"] == "network"]
+    found = {row.pop("id"): row for row in rows}
+    assert found["network/pve3/zone/localnetwork"] == {
+        "type": "network",
+        "network-type": "zone",
+        "network": "localnetwork",
+        "node": "pve3",
+        "status": "ok",
+    }
+    assert found["network/pve1/zone/z1"] == {
+        "type": "network",
+        "network-type": "zone",
+        "zone-type": "simple",
+        "network": "z1",
+        "node": "pve1",
+        "status": "available",
+    }
+    assert "network/pve3/zone/z1" not in found
+    assert net.get("/cluster/resources", type="sdn") == []
 
 
 def test_a_node_that_cannot_reload_is_a_line_of_a_task_that_ends_with_ok(

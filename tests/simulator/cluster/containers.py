@@ -8,20 +8,12 @@ from ..core.api import Ctx, api
 from ..core.state import Cluster, Container
 from ..ha.status import service_status
 from ..schema.units import parse_size
-from .status import load_of, used_memory
+from .status import PRESSURES, has_host_figures, load_of, used_memory
 
 # The size of a root file system whose entry has none, and the memory if none is set (pve-container,
 # LXC.pm, vmstatus).
 _ROOT = 4 * 1024**3
 _MEMORY_MIB = 512
-_PRESSURES = (
-    "pressurecpusome",
-    "pressurecpufull",
-    "pressureiosome",
-    "pressureiofull",
-    "pressurememorysome",
-    "pressurememoryfull",
-)
 
 
 def _cpus(cluster: Cluster, container: Container) -> int | float:
@@ -71,8 +63,8 @@ def container_status(cluster: Cluster, container: Container) -> dict[str, Any]:
             mem=used_memory(container, status["maxmem"]),
             disk=status["maxdisk"] // 8,
         )
-        if not cluster.version["release"].startswith("8"):  # since 6.0.7 (commit 275807b)
-            status.update(dict.fromkeys(_PRESSURES, "0.00"))
+        if has_host_figures(cluster):  # since 6.0.7 (commit 275807b)
+            status.update(dict.fromkeys(PRESSURES, "0.00"))
     return status
 
 

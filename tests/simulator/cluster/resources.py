@@ -12,7 +12,7 @@ from ..ha.status import listed_state, node_states
 from ..volumes.activation import is_active
 from ..volumes.space import used_bytes
 from .containers import container_status
-from .status import load_of, used_memory, vm_status
+from .status import has_host_figures, load_of, used_memory, vm_status
 
 # Seconds that pmxcfs keeps statistics which are not renewed (pve-cluster, src/pmxcfs/status.c,
 # cfs_rrd_dump).
@@ -97,7 +97,6 @@ def guest_stats(cluster: Cluster, guest: Guest) -> dict[str, Any]:
         maxdisk=report.maxdisk,
         cpu=round(load_of(guest, until), 6) if running else 0,
         mem=mem,
-        memhost=0 if kind == "lxc" else mem,
         disk=0,
         uptime=up,
         netin=up * 1200,
@@ -105,6 +104,8 @@ def guest_stats(cluster: Cluster, guest: Guest) -> dict[str, Any]:
         diskread=up * 2048,
         diskwrite=up * 4096,
     )
+    if has_host_figures(cluster):
+        entry["memhost"] = 0 if kind == "lxc" else mem
     return entry
 
 

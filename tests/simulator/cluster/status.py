@@ -11,6 +11,15 @@ from ..errors import PveError
 from ..ha.status import service_status
 from ..volumes.drives import agent_enabled, boot_disk_size, memory_mib
 
+PRESSURES = (
+    "pressurecpusome",
+    "pressurecpufull",
+    "pressureiosome",
+    "pressureiofull",
+    "pressurememorysome",
+    "pressurememoryfull",
+)
+
 
 def load_of(vm: Guest, now: float) -> float:
     """A steady, made-up CPU load of a running machine."""
@@ -32,6 +41,11 @@ def cpus_of(cluster: Cluster, vm: Vm) -> int:
     return int(conf.get("vcpus", "0")) or cpus
 
 
+def has_host_figures(cluster: Cluster) -> bool:
+    """Whether the release reports the host's memory and pressure of a guest: 9, not 8.4."""
+    return not cluster.version["release"].startswith("8")
+
+
 def vm_status(cluster: Cluster, vm: Vm, *, full: bool = False) -> dict[str, Any]:
     """The status of a machine as the node's list gives it, or in full."""
     conf, run = vm.conf, vm.run
@@ -44,13 +58,14 @@ def vm_status(cluster: Cluster, vm: Vm, *, full: bool = False) -> dict[str, Any]
         "cpu": 0,
         "maxmem": memory,
         "mem": 0,
-        "memhost": 0,
         "maxdisk": boot_disk_size(cluster.schema, conf),
         "disk": 0,
         "netin": 0,
         "netout": 0,
         "uptime": 0,
     }
+    if has_host_figures(cluster):
+        status["memhost"] = 0
     balloon = conf.get("balloon", "0")
     if balloon != "0":
         status["balloon_min"] = int(balloon) * 1024 * 1024
@@ -82,25 +97,21 @@ def _running(cluster: Cluster, vm: Vm, status: dict[str, Any], full: bool) -> No
         uptime=up,
         cpu=round(load_of(vm, now), 6),
         mem=used,
-        memhost=used + 50331648,
         netin=up * 1200,
         netout=up * 900,
-        pressurecpusome=0,
-        pressurecpufull=0,
-        pressureiosome=0,
-        pressureiofull=0,
-        pressurememorysome=0,
-        pressurememoryfull=0,
     )
+    if has_host_figures(cluster):
+        status.update(dict.fromkeys(PRESSURES, 0), memhost=used + 50331648)
     if full:
         nets = [name for name in vm.conf if name.startswith("net") and name[3:].isdigit()]
-        status["nics"] = {
-            f"tap{vm.vmid}i{name[3:]}": {
-                "netin": up * 1200 // len(nets),
-                "netout": up * 900 // len(nets),
+        if nets:
+            status["nics"] = {
+                f"tap{vm.vmid}i{name[3:]}": {
+                    "netin": up * 1200 // len(nets),
+                    "netout": up * 900 // len(nets),
+                }
+                for name in nets
             }
-            for name in nets
-        }
         status["running-machine"] = run.machine
         status["running-qemu"] = cluster.qemu
         status["diskread"] = up * 2048

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ParamError, PermError, PveError
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..core.api import Ctx
     from ..core.state import Guest, Vm
 
+# Take an address for a NIC: arguments are its guest, its bridge and its MAC address. The room of
+# virtual networks, which is above this room, fills the list.
+TAKE_ADDRESS: list[Callable[[Ctx, Guest, str, str], None]] = []
 _CPU = frozenset("cores cpu runningcpu cpulimit cpuunits numa smp sockets vcpus".split())
 _MEMORY = frozenset("memory balloon shares allow-ksm".split())
 _HARDWARE = frozenset(
@@ -465,3 +468,9 @@ def check_protection(vm: Guest, what: str) -> None:
     """Refuse when the machine is protected against removal."""
     if vm.conf.get("protection") == "1":
         raise PveError(f"{what} - protection mode enabled")
+
+
+def take_address(ctx: Ctx, guest: Guest, nic: Mapping[str, str]) -> None:
+    """Take an address for a NIC before it is plugged in. Raises PveError if none is left."""
+    for take in TAKE_ADDRESS:
+        take(ctx, guest, nic.get("bridge", ""), nic.get("macaddr") or nic.get("hwaddr", ""))

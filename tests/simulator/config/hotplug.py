@@ -20,7 +20,7 @@ from ..volumes.drives import (
     parse_drive,
     parse_net,
 )
-from .checks import CLOUDINIT
+from .checks import CLOUDINIT, take_address
 from .cloudinit_drive import renew_cloudinit
 from .disks import delete_or_detach, register_unused
 
@@ -323,12 +323,15 @@ def _plug_net(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> Non
         if not other and old.get("bridge") and new.get("bridge"):
             if any(old.get(key) != new.get(key) for key in ("bridge", "tag", "trunks", "firewall")):
                 _check_bridge(ctx, vm, new["bridge"])
+            if old["bridge"] != new["bridge"]:
+                take_address(ctx, vm, new)
             return
         if "network" not in enabled:
             raise Skip
         _device_unplug(ctx, vm, name)
     if "network" not in enabled:
         raise Skip
+    take_address(ctx, vm, new)
     if new.get("bridge"):
         _check_bridge(ctx, vm, new["bridge"])
 

@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 from ..cluster.pools import add_to_pool
+from ..config.checks import take_address
 from ..core.api import Ctx, api
 from ..core.state import Container
 from ..core.tasks import Task
@@ -18,6 +19,7 @@ from ..volumes.mounts import (
     is_net,
     is_unused,
     mounts_of,
+    parse_net,
     print_mount,
     source_of,
     with_address,
@@ -160,6 +162,8 @@ class Clone:
                 new.conf[name] = print_mount(self.ctx.sim.schema, name, mount)
                 cluster.write(new)
             await task.transfer()
+            for name in filter(is_net, new.conf):
+                take_address(self.ctx, new, parse_net(self.ctx.sim.schema, new.conf[name]))
             if self.p.get("pool"):
                 add_to_pool(cluster, self.p["pool"], self.newid)
                 self.ctx.acl.changed()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..config.checks import check_protection, unique_tags
+from ..config.checks import check_protection, take_address, unique_tags
 from ..config.hardware import clamp_cpuunits
 from ..core.api import Ctx, api
 from ..core.state import Container
@@ -319,7 +319,10 @@ class Change:
     def _plug(self, name: str) -> bool:
         container = self.container
         if is_net(name):
-            container.conf[name] = with_address(self.ctx, container.pending.pop(name))
+            net = with_address(self.ctx, container.pending[name])
+            self._take_address(name, net)
+            container.conf[name] = net
+            del container.pending[name]
             return True
         if name in _CGROUP or re.fullmatch(r"dev\d+", name):
             # Devices are added to running containers since 6.0.4 (commit c702167).
@@ -369,8 +372,18 @@ class Change:
             return True
         if is_net(name):
             container.pending[name] = with_address(self.ctx, container.pending[name])
+            self._take_address(name, container.pending[name])
         container.conf[name] = container.pending.pop(name)
         return True
+
+    def _take_address(self, name: str, net: str) -> None:
+        """Take an address for a new NIC, or a NIC with another bridge or MAC address
+        (LXC/Config.pm, vmconfig_apply_pending; LXC.pm, update_net).
+        """
+        schema = self.ctx.sim.schema
+        old, new = parse_net(schema, self.container.conf.get(name, "")), parse_net(schema, net)
+        if any(old.get(key) != new.get(key) for key in ("bridge", "hwaddr")):
+            take_address(self.ctx, self.container, new)
 
     def _mount(self, name: str) -> None:
         """Create the volume of a mount point, or note the size of an existing volume.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from ..config.checks import take_address
 from ..core.api import Ctx, api
 from ..core.state import Container, Run
 from ..core.tasks import Task
@@ -63,13 +64,13 @@ def start_container(ctx: Ctx, node: str, vmid: int, *, skiplock: bool = False) -
             if not skiplock and container.conf.get("lock") != "mounted":
                 check_lock(container)
             await task.work()
-            launch(ctx, container)
+            launch(ctx, container, task)
 
     return ctx.task(node, "vzstart", vmid, work)
 
 
-def launch(ctx: Ctx, container: Container) -> None:
-    """Bring the container up after the checks that the start fails at."""
+def launch(ctx: Ctx, container: Container, task: Task | None = None) -> None:
+    """Bring the container up after the checks that the start fails at; `task` gets its output."""
     cluster, schema = ctx.cluster, ctx.sim.schema
     if container.pending or container.pending_delete:
         Change(ctx, container).apply_all()
@@ -84,9 +85,24 @@ def launch(ctx: Ctx, container: Container) -> None:
         bridge = parse_net(schema, container.conf[name]).get("bridge")
         if bridge and not node.has_bridge(bridge):
             raise PveError(f"bridge '{bridge}' does not exist")
+    _run_start_hook(ctx, container, task)
     node.next_pid += 1
     container.run = Run(node.next_pid, cluster.now())
     cluster.touch(container.vmid)
+
+
+def _run_start_hook(ctx: Ctx, container: Container, task: Task | None) -> None:
+    """LXC does not pass on the error of the hook (pve-container: lxc-pve-prestart-hook)."""
+    vmid = container.vmid
+    try:
+        for name in sorted(filter(is_net, container.conf)):
+            take_address(ctx, container, parse_net(ctx.sim.schema, container.conf[name]))
+    except PveError:
+        if task is not None:
+            task.say("run_buffer: 571 Script exited with status 25")
+            task.say(f'lxc_init: 845 Failed to run lxc.hook.pre-start for container "{vmid}"')
+            task.say(f'__lxc_start: 2034 Failed to initialize container "{vmid}"')
+        raise PveError(f"startup for container '{vmid}' failed") from None
 
 
 def _check_volume(ctx: Ctx, container: Container, volid: str) -> None:
@@ -185,7 +201,7 @@ def reboot(ctx: Ctx, p: dict[str, Any]) -> str:
         async with ctx.sim.locks.hold(vmid, log=task.say):
             container = ctx.cluster.container_at(node, vmid)
             await _shut_down(ctx, container, task, force=True)
-            launch(ctx, container)
+            launch(ctx, container, task)
 
     return ctx.task(node, "vzreboot", vmid, work)
 
@@ -231,7 +247,7 @@ def _keep(ctx: Ctx, vmid: int, state: str, timeout: int) -> None:
 
         async def start(task: Task) -> None:
             await task.work()
-            launch(ctx, container)
+            launch(ctx, container, task)
 
         ctx.cluster.tasks.start(container.node, "vzstart", vmid, "root@pam", start)
     elif state in ("stopped", "disabled") and container.run is not None:

@@ -125,7 +125,7 @@ def vm_reboot(ctx: Ctx, p: dict[str, Any]) -> str:
     async def work(task: Task) -> None:
         async with ctx.sim.locks.hold(vmid, log=task.say):
             await stop_locked(ctx, vm, task, Stop(True, False, p.get("timeout")))
-            launch(ctx, vm)
+            launch(ctx, vm, task=task)
             warn_of_certificates(ctx, vm, task)
 
     return ctx.task(node, "qmreboot", vmid, work)

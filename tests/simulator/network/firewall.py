@@ -414,7 +414,7 @@ def read_ipset(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_member_faults(ctx: Ctx, p: dict[str, Any], member: dict[str, Any]) -> dict[str, Any]:
-    """The member with what is wrong with it by now: a missing alias leaves it out of the set
+    """The member with its errors: the set does not contain an alias that does not exist
     (Firewall.pm, generic_fw_config_parser and generate_ipset_chains).
     """
     alias = _missing_alias(ctx, p, member["cidr"])

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from ..config.checks import check_lock
+from ..config.checks import check_lock, take_address
 from ..config.cloudinit_drive import renew_cloudinit
 from ..config.hotplug import apply_pending, has_system
 from ..core.api import Ctx
@@ -18,6 +18,7 @@ from ..volumes.drives import (
     agent_enabled,
     drives_of,
     is_cdrom,
+    is_net,
     memory_mib,
     parse_drive,
     parse_net,
@@ -50,7 +51,7 @@ async def do_start(ctx: Ctx, node: str, vmid: int, task: Task, *, skiplock: bool
             raise PveError(f"VM {vmid} already running")
         resume = suspended or "vmstate" in vm.conf
         await task.work()
-        launch(ctx, vm, resume=resume)
+        launch(ctx, vm, resume=resume, task=task)
         warn_of_certificates(ctx, vm, task)
         if resume:
             _resumed(ctx, vm, task)
@@ -58,8 +59,8 @@ async def do_start(ctx: Ctx, node: str, vmid: int, task: Task, *, skiplock: bool
         _cleanup_holds_lock(ctx, vm)
 
 
-def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
-    """Bring up the QEMU process after the checks that it would fail at."""
+def launch(ctx: Ctx, vm: Vm, *, resume: bool = False, task: Task | None = None) -> None:
+    """Bring up the QEMU process after the checks that it would fail at; `task` gets its output."""
     cluster = ctx.cluster
     if not resume and (vm.pending or vm.pending_delete):
         apply_pending(ctx, vm)
@@ -70,6 +71,7 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
     _check_cpus(ctx, vm)
     _check_mapped_devices(ctx, vm)
     check_free_memory(ctx, vm)
+    _run_network_scripts(ctx, vm, task)
     node.next_pid += 1
     vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
     set_active(cluster, ctx.sim.schema, vm, vm.node)
@@ -109,6 +111,23 @@ def _check_mtu(name: str, mtu: int, limit: int) -> None:
         raise PveError(f"netdev {name}: MTU '{mtu}' is smaller than the IP minimum MTU '576'")
     if mtu > limit:
         raise PveError(f"netdev {name}: MTU '{mtu}' is bigger than the bridge MTU '{limit}'")
+
+
+def _run_network_scripts(ctx: Ctx, vm: Vm, task: Task | None) -> None:
+    """QEMU runs a script for each NIC, which takes an address (qemu-server: usr/pve-bridge)."""
+    place = "/var/lib/qemu-server" if ctx.sim.schema.is_8 else "/usr/libexec/qemu-server"
+    script = f"{place}/pve-bridge"
+    for name in sorted(filter(is_net, vm.conf)):
+        try:
+            take_address(ctx, vm, parse_net(ctx.sim.schema, vm.conf[name]))
+        except PveError as error:
+            if task is not None:
+                device = f"tap,id={name},ifname=tap{vm.vmid}i{name[3:]},script={script}"
+                task.say(error.text)
+                task.say(
+                    f"kvm: -netdev type={device}: network script {script} failed with status 6400"
+                )
+            raise PveError("start failed: QEMU exited with code 1") from None
 
 
 def nodes_of_mapping(ctx: Ctx, kind: str, name: str) -> set[str]:

@@ -1,8 +1,10 @@
 """Addresses that the address management of PVE gives out.
 
 Source: pve-network, SDN/SubnetPlugin.pm (on_update_hook), SDN/Subnets.pm, SDN/Ipams/PVEPlugin.pm
-and API2/Network/SDN/Ipams.pm. A guest gets its address when it is created (qemu-server:
-QemuServer/Network.pm, create_ifaces_ipams_ips), here when a client reads the addresses.
+and API2/Network/SDN/Ipams.pm. A VM gets its address when it is created, without an error if
+none is left (qemu-server: QemuServer/Network.pm, create_ifaces_ipams_ips); here it gets the address
+when a client reads the addresses or a guest starts. A start, a hotplug and the clone of a container
+fail if no address is left.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..config.checks import TAKE_ADDRESS
 from ..core.api import Ctx, api
+from ..core.state import Guest
 from ..errors import PveError
 from ..schema.validate import split_property_string
 from .config import Sdn, sdn_of
 
 _IPS = "/cluster/sdn/vnets/{vnet}/ips"
 _NO_SUBNET = "at /usr/share/perl5/PVE/Network/SDN/Subnets.pm line 115."
+_NONE_LEFT = "at /usr/share/perl5/PVE/Network/SDN/Vnets.pm line 154."
 _BUILT_IN = "pve"
 _MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 _NIC = re.compile(r"net\d+")
@@ -86,35 +91,78 @@ def _subnets_of(sdn: Sdn, vnet: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _give_out(ctx: Ctx, sdn: Sdn) -> None:
-    """Give each NIC on a virtual network with DHCP an address, and release all other addresses."""
-    seen = set()
-    for vmid, name, bridge, mac in _nics(ctx):
-        seen.add(mac)
-        zone = sdn.entries("zones").get(str(sdn.entries("vnets").get(bridge, {}).get("zone")), {})
-        if not zone.get("ipam") or not zone.get("dhcp"):
-            continue
-        for subnet, entry in _subnets_of(sdn, bridge):
-            known = sdn.addresses.get(subnet.partition("-")[0], {}).get(cidr_of(subnet))
-            if known is not None and not any(one.get("mac") == mac for one in known.values()):
-                lease = {"mac": mac, "hostname": name, "vmid": vmid}
-                _take_next(known, entry, lease)
+    """Give each NIC on a virtual network with DHCP its addresses, and release all other ones."""
+    nics = list(_nics(ctx))
+    present = {mac for _vmid, _name, _bridge, mac in nics}
     for subnets in sdn.addresses.values():
         for addresses in subnets.values():
-            gone = [ip for ip, one in addresses.items() if "vmid" in one and one["mac"] not in seen]
+            gone = [
+                ip for ip, one in addresses.items() if "vmid" in one and one["mac"] not in present
+            ]
             for ip in gone:
                 del addresses[ip]
+    for vmid, name, bridge, mac in nics:
+        _take(sdn, bridge, {"mac": mac, "hostname": name, "vmid": vmid})
 
 
-def _take_next(addresses: Addresses, subnet: dict[str, Any], lease: dict[str, Any]) -> None:
-    for text in subnet.get("dhcp-range", []):
-        ends = split_property_string({}, text)
-        first = ipaddress.ip_address(ends["start-address"])
-        last = ipaddress.ip_address(ends["end-address"])
+def _take(sdn: Sdn, vnet: str, lease: dict[str, Any]) -> int | None:
+    """Give a NIC an address of each version that its network has; return the version of which no
+    address is left (SDN/Vnets.pm, add_dhcp_mapping and add_next_free_cidr).
+    """
+    zone = str(sdn.entries("vnets").get(vnet, {}).get("zone"))
+    settings = sdn.entries("zones").get(zone, {})
+    if not settings.get("ipam") or not settings.get("dhcp"):
+        return None
+    for version in (4, 6):
+        subnets = [
+            (addresses, cidr_of(name), entry)
+            for name, entry in _subnets_of(sdn, vnet)
+            for addresses in [sdn.addresses.get(zone, {}).get(cidr_of(name))]
+            if addresses is not None and ipaddress.ip_network(cidr_of(name)).version == version
+        ]
+        held = [one for addresses, _cidr, _entry in subnets for one in addresses.values()]
+        if not subnets or any(one.get("mac") == lease["mac"] for one in held):
+            continue
+        if not any(_take_next(addresses, cidr, entry, lease) for addresses, cidr, entry in subnets):
+            return version
+    return None
+
+
+def _take_next(
+    addresses: Addresses, cidr: str, subnet: dict[str, Any], lease: dict[str, Any]
+) -> bool:
+    """Take the next free address of the ranges, or of the subnet if it has no ranges
+    (SDN/Subnets.pm, add_next_free_ip).
+    """
+    whole = ipaddress.ip_network(cidr)
+    ranges = [(whole[0] + (whole.version == 4), whole[-1] - (whole.version == 4))]
+    if subnet.get("dhcp-range"):
+        ends = [split_property_string({}, text) for text in subnet["dhcp-range"]]
+        ranges = [
+            (ipaddress.ip_address(one["start-address"]), ipaddress.ip_address(one["end-address"]))
+            for one in ends
+        ]
+    for first, last in ranges:
         for number in range(int(first), int(last) + 1):
-            ip = str(ipaddress.ip_address(number))
+            ip = str(type(first)(number))
             if ip not in addresses:
                 addresses[ip] = lease
-                return
+                return True
+    return False
+
+
+def take_address(ctx: Ctx, guest: Guest, bridge: str, mac: str) -> None:
+    """Take an address for a NIC that is plugged in. Raises PveError if none is left."""
+    sdn = sdn_of(ctx)
+    _give_out(ctx, sdn)
+    name = str(guest.conf.get("name") or guest.conf.get("hostname") or "")
+    version = _take(sdn, bridge, {"mac": mac, "hostname": name, "vmid": guest.vmid})
+    if version:
+        zone = sdn.entries("vnets")[bridge]["zone"]
+        raise PveError(f"can't find any free ip in zone {zone} for IPv{version} {_NONE_LEFT}")
+
+
+TAKE_ADDRESS.append(take_address)
 
 
 # -- calls ---------------------------------------------------------------------------------------

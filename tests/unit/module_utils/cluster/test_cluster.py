@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.answers.generated.answers import READS
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
     find_template,
     find_vm,
@@ -28,8 +29,37 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     NodeUnhealthy,
     QuotaExceeded,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import storages_of
+from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import guests
+from ansible_collections.pve.fleet.plugins.module_utils._facts.partial_read import node_states
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import read_guests
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.kinds import KINDS
 
 GIB = 1 << 30
+
+# Rows of networks (pve-manager 9.2.11: API2/Cluster.pm, resources), and of an unknown type.
+OTHER_ROWS: list[dict[str, Any]] = [
+    {
+        "id": "network/pve1/zone/localnetwork",
+        "type": "network",
+        "network-type": "zone",
+        "network": "localnetwork",
+        "node": "pve1",
+        "status": "ok",
+    },
+    {
+        "id": "network/pve9/fabric/one",
+        "type": "network",
+        "network-type": "fabric",
+        "network": "one",
+        "protocol": "ospf",
+        "node": "pve9",
+        "status": "not ok",
+        "hastate": "maintenance",
+    },
+    {"id": "sdn/pve1/z1", "type": "sdn", "sdn": "z1", "node": "pve1", "status": "available"},
+    {"id": "gadget/pve1", "type": "gadget", "node": "pve1", "storage": "ceph", "pool": "acme"},
+]
 
 
 def vm(
@@ -238,3 +268,17 @@ def test_named_nodes_and_storages_are_checked() -> None:
         with pytest.raises(ConfigurationError) as failure:
             require_storage(seen, name, on, content)
         assert failure.value.next_step
+
+
+def test_rows_of_other_types_are_ignored() -> None:
+    """A zone or fabric has a node and a status, and is neither a node nor a guest."""
+    known = [
+        vm(100, "web"),
+        {"type": "node", "node": "pve1", "status": "online", "maxcpu": 4, "maxmem": GIB},
+    ]
+    rows = READS["cluster/resources"]([*known, *OTHER_ROWS])
+    assert cluster_state_of(rows, ("qemu", "lxc")) == cluster_state_of(known, ("qemu", "lxc"))
+    assert [host.name for host in read_guests(rows, kinds=KINDS)] == ["pve1", "web"]
+    assert guests(rows) == [vm(100, "web")]
+    assert storages_of(rows) == []
+    assert node_states(None, rows) == {}
