@@ -10,12 +10,11 @@ QemuMigrate/Helpers.pm (check_local_resources); pve-manager, API2/Cluster.pm (ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import refused
 
 DEVICES = {
@@ -26,17 +25,9 @@ DEVICES = {
 DEVICE = pytest.mark.parametrize("kind", sorted(DEVICES))
 
 
-@pytest.fixture(scope="module")
-def all_labs() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
-        yield opened
-
-
 @pytest.fixture
-def lab(all_labs: Lab) -> Lab:
-    all_labs.simulator.clear_faults()
-    all_labs.simulator.reset()
-    return all_labs
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def map_device(lab: Lab, kind: str, *nodes: str, **more: str) -> dict[str, str]:

@@ -10,12 +10,11 @@ Source: qemu-server, QemuServer.pm (print_netdevice_full); pve-container, LXC.pm
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import refused
 
 VM: dict[str, Any] = {"name": "one", "node": "pve1", "memory": "128M", "disks": []}
@@ -24,17 +23,9 @@ TASKS = {"vm": VM, "container": {**CONTAINER, "default_storage": "ceph"}}
 MODULE = pytest.mark.parametrize("module", TASKS)
 
 
-@pytest.fixture(scope="module")
-def all_labs() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
-        yield opened
-
-
 @pytest.fixture
-def lab(all_labs: Lab) -> Lab:
-    all_labs.simulator.clear_faults()
-    all_labs.simulator.reset()
-    return all_labs
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def done(lab: Lab, module: str, **options: Any) -> dict[str, Any]:

@@ -11,12 +11,11 @@ target storage, and a shared storage cannot have one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import refused, writes_of
 
 STORAGES = {
@@ -28,21 +27,13 @@ STORAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def all_labs() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
-        yield opened
-
-
 @pytest.fixture
-def lab(all_labs: Lab) -> Lab:
+def lab(unused: Lab) -> Lab:
     """Three nodes, two of them with storages of their own."""
-    all_labs.simulator.clear_faults()
-    all_labs.simulator.reset()
     for name, options in STORAGES.items():
         data = {"type": "dir", "path": f"/mnt/{name}", "content": "images,rootdir", **options}
-        all_labs.client.write("POST", "storage", data={"storage": name, **data})
-    return all_labs
+        unused.client.write("POST", "storage", data={"storage": name, **data})
+    return unused
 
 
 def moved(lab: Lab, module: str, **options: Any) -> list[str]:

@@ -491,3 +491,22 @@ def test_an_apply_that_takes_too_long_is_reported(lab: Lab) -> None:
         lab.simulator.steer("/settings", {"task_ms": {"default": 0}})
     assert result["error"]["category"] == "TaskTimeout"
     assert "1 s" in result["msg"]
+
+
+def test_a_vm_without_a_free_address_is_named(lab: Lab) -> None:
+    """pve-network: SDN/Vnets.pm, add_next_free_cidr; qemu-server: usr/pve-bridge. The task fails
+    with "QEMU exited with code 1", and only its log has the reason.
+    """
+    zone = {"name": "lan", "type": "simple", "ipam": "pve", "dhcp": "dnsmasq"}
+    ends = {"start_address": "10.2.0.100", "end_address": "10.2.0.100"}
+    subnet = {"vnet": "lan0", "cidr": "10.2.0.0/24", "dhcp_ranges": [ends]}
+    do(lab, "sdn", zones=[zone], vnets=[{"name": "lan0", "zone": "lan"}], subnets=[subnet])
+    nics = [{"bridge": "lan0"}]
+    task: dict[str, Any] = {"memory": "128M", "disks": [], "nics": nics, "state": "started"}
+    assert do(lab, "vm", name="first", node="pve1", **task)["vm"]["status"] == "running"
+    failed = lab.run("vm", name="second", node="pve1", **task)
+    assert failed["error"]["reason"] == "no free address"
+    assert "can't find any free ip in zone lan for IPv4" in failed["msg"]
+    assert "add a DHCP range" in failed["msg"]
+    do(lab, "vm", name="first", state="absent", force=True)
+    assert do(lab, "vm", name="second", **task)["vm"]["status"] == "running"

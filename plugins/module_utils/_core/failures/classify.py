@@ -340,6 +340,12 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     _Text(r"unable to get any free VMID", QuotaExceeded, "no free VMID", "Widen the VMID range"),
     _Text(
+        r"can't find (?:any )?free ip in",
+        QuotaExceeded,
+        "no free address",
+        "Release an address, or add a DHCP range to a subnet of the network",
+    ),
+    _Text(
         r"cannot allocate memory",
         QuotaExceeded,
         "node memory",

@@ -153,6 +153,7 @@ ANSWERS: list[tuple[int, str, str, str]] = [
     ),
     (500, "can't clone VM to node 'pve2' (VM uses local storage)", "NotSupported", "local storage"),
     (500, "unable to get any free VMID in range [5000, 5003]", "QuotaExceeded", "no free VMID"),
+    (500, "can't find any free ip in zone z1 for IPv4 at x", "QuotaExceeded", "no free address"),
     (500, "only root can set 'args' config", "PermissionDenied", "root only"),
     (500, "Only root can pass arbitrary filesystem paths.", "PermissionDenied", "root only"),
     (501, "Method 'GET /nope' not implemented", "NotSupported", "unknown call"),
