@@ -140,8 +140,9 @@ def as_number(value: Any) -> Any:
     return value
 
 
-# Objects whose keys are names of nodes and tokens.
-BY_NAME = ("not_allowed_nodes", "node_status", "lrm_status", "tokens")
+# Objects whose keys are names of nodes, tokens and mapped devices (qemu-server: QemuServer.pm,
+# check_local_resources).
+BY_NAME = ("not_allowed_nodes", "node_status", "lrm_status", "tokens", "mapped-resource-info")
 
 
 def with_more(answer: Any) -> Any:

@@ -125,6 +125,7 @@ _NODES_GUEST_MIGRATE = ObjectForm(
                 },
             )
         ),
+        "mapped-resource-info": values(ObjectForm({}, {"live-migration": flag})),
         "local_disks": rows(
             ObjectForm(
                 {"volid": name},
