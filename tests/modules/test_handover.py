@@ -213,7 +213,7 @@ def test_a_volume_of_a_snapshot_or_of_another_guest_stays(lab: Lab, module: str)
     task: dict[str, Any] = {"vmid": FROM, "tenant": "acme", **item(module)}
     assert f"guest {THEIRS} uses ceph:vm-{FROM}-data" in refused(lab, module, **task)["msg"]
     change(lab, module, THEIRS, config={KINDS[module]["other"]: None})
-    snapshot = {"vmid": FROM, "tenant": "acme", "snapshot": "kept"}
+    snapshot: dict[str, Any] = {"vmid": FROM, "tenant": "acme", "snapshot": "kept"}
     assert not lab.run("snapshot", **snapshot).get("failed")
     assert "in snapshot 'kept' uses" in refused(lab, module, **task)["msg"]
 

@@ -75,7 +75,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         verdict = super().classify_failure(step, error)
         if step.action == HAND_OVER and verdict is FailureVerdict.FAILED:
-            return FailureVerdict.STALE  # an earlier run may have moved the disk meanwhile
+            return FailureVerdict.STALE  # an earlier run may have moved the disk since then
         return verdict
 
     def guard(self, step: Step) -> None:
