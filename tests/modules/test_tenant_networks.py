@@ -334,3 +334,52 @@ def test_many_runs_at_once_take_different_tags(lab: Lab) -> None:
     }
     members = lab.client.get("cluster", "firewall", "ipset", "fleet-tenants")
     assert len(members) == len(names)
+
+
+PLACES: dict[str, dict[str, Any]] = {
+    "guest": {"scope": "guest", "name": "other"},
+    "node": {"scope": "node", "node": "pve3"},
+    "group": {"scope": "group", "group": "shared"},
+    "cluster": {"scope": "cluster"},
+}
+
+
+# The address in a rule, and the task that removes the alias or IP set.
+REMOVED: list[tuple[str, dict[str, Any]]] = [
+    (f"dc/{VNET}", GONE),
+    (f"dc/{VNET}", {**INITECH, "networks": {"front": {**FRONT, "state": "absent"}}}),
+    (f"+dc/{GROUP}", GONE),
+    (f"+dc/{GROUP}", {**INITECH, "isolation": "none"}),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("address", "task"), REMOVED, ids=["alias", "network", "set", "isolation"])
+def test_a_name_that_another_place_uses_is_not_removed(
+    lab: Lab, place: str, address: str, task: dict[str, Any]
+) -> None:
+    """PVE removes an alias or an IP set in use, and ignores the rules that name it (pve-firewall:
+    Firewall.pm, verify_rule).
+    """
+    do(lab, "tenant", **INITECH)
+    do(lab, "vm", name="other", node="pve2", blank=True, nics=[{"bridge": "vmbr0"}])
+    do(lab, "firewall", **PLACES[place], rules=[{"type": "in", "action": "DROP", "dest": address}])
+    result = refused(lab, "tenant", **task)
+    assert result["error"]["reason"] == "in use", result["msg"]
+    do(lab, "firewall", **PLACES[place], rules=[])
+    assert do(lab, "tenant", **task)["changed"]
+
+
+def test_a_group_that_another_guest_uses_is_not_removed(lab: Lab) -> None:
+    """PVE removes a group whose rules are gone, although a guest names it (pve-firewall:
+    API2/Firewall/Groups.pm, delete_security_group).
+    """
+    do(lab, "tenant", **INITECH)
+    do(lab, "vm", name="other", node="pve2", blank=True, nics=[{"bridge": "vmbr0"}])
+    rules = [{"type": "group", "action": GROUP}]
+    do(lab, "firewall", scope="guest", name="other", rules=rules)
+    for task in (GONE, {**INITECH, "isolation": "none"}):
+        result = refused(lab, "tenant", **task)
+        assert f"Group '{GROUP}' was not removed" in result["msg"]
+    do(lab, "firewall", scope="guest", name="other", rules=[])
+    assert do(lab, "tenant", **GONE)["changed"]

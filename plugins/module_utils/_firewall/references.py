@@ -159,12 +159,6 @@ def uses_of(
                 yield plain_name(cidr), f"member {cidr} of IP set '{set_name}'"
 
 
-def require_unused(scope: FirewallScope, before: Firewall, after: Firewall) -> None:
-    """Raise Conflict if a removed alias or IP set is used in its own scope."""
-    for name, use in uses_of(removed_names(scope, before, after), after):
-        raise_in_use(name, use)
-
-
 def raise_in_use(name: str, use: str) -> NoReturn:
     """Raise Conflict for an alias or IP set that was not removed."""
     raise Conflict(

@@ -12,6 +12,7 @@ ruleset_generate_vm_rules and generate_ipset_chains).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from .._core.errors import Conflict, NotFound, NotSupported
 from .._core.parallel import side_by_side
 from .._vm.kind import VM
 from .find_scope import label_of_row
-from .model import Firewall
+from .model import Firewall, IpSet
 from .read import aliases_of, groups_of, read_sets, rules_of, vnets_of
 from .references import RemovedNames, raise_in_use, removed_names, uses_of
 from .scope import CLUSTER, NODE, ROOT, VNET, FirewallScope, Path, plain_scope
@@ -34,17 +35,18 @@ _READS_AT_ONCE = 8
 _MAX_LISTED = 5
 
 
-def require_group_unused(client: Client, name: str) -> None:
+def require_group_unused(client: Client, name: str, leaving: Collection[int] = ()) -> None:
     """Raise Conflict if a rule of the cluster, a node, a VNet or a guest uses a group.
 
-    It sends five requests, and one for each node, VNet and guest.
+    `leaving` are guests that are removed first. It sends five requests, and one for each node, VNet
+    and guest.
     """
     require_all_guests_visible(sees_all_guests(client), f"Group '{name}' was not removed", "")
-    _require_no_users(name, _users_of(client, name))
+    _require_no_users(name, _users_of(client, name, leaving))
 
 
-def _users_of(client: Client, name: str) -> list[str]:
-    places = _places(client)
+def _users_of(client: Client, name: str, leaving: Collection[int]) -> list[str]:
+    places = _places(client, leaving)
 
     def is_user(place: tuple[str, Path]) -> bool:
         try:
@@ -69,27 +71,35 @@ def _require_no_users(name: str, users: list[str]) -> None:
 
 
 def require_names_unused(
-    client: Client, scope: FirewallScope, before: Firewall, after: Firewall
+    client: Client,
+    scope: FirewallScope,
+    before: Firewall,
+    after: Firewall,
+    leaving: Collection[int] = (),
+    leaving_group: str = "",
 ) -> None:
     """Raise Conflict if another place uses an alias or IP set that the task removes.
 
     Names of a guest are used by the guest only. For names of the cluster it sends six requests, one
     for each node, VNet and security group, two for each guest, and one for each of its IP sets.
+    Guests and the group that the task removes do not count.
     """
     removed = removed_names(scope, before, after)
     if not removed.aliases and not removed.sets:
         return
-    if after.ip_sets == before.ip_sets:  # sets that the task does not list were not read
-        sets = read_sets(client, scope.path)
-        after = replace(after, ip_sets=sets)
+    if leaving_group or after.ip_sets == before.ip_sets:  # not all sets were read
+        sets = dict(read_sets(client, scope.path))
+        for name in before.ip_sets.keys() - after.ip_sets.keys():
+            sets.pop(name, None)
+        after = replace(after, ip_sets={**sets, **_with_members(after)})
     for name, use in uses_of(removed, after):
         raise_in_use(name, f"{use} of {scope.label}")
     if scope.kind != CLUSTER:
         return
     require_all_guests_visible(sees_all_guests(client), "Names of the cluster were not removed", "")
-    places = _places(client)[1:]
-    groups = groups_of(client.get(*ROOT, "groups"))
-    places += [(f"group '{name}'", (*ROOT, "groups", name)) for name in groups]
+    places = _places(client, leaving)[1:]
+    groups = groups_of(client.get(*ROOT, "groups")).keys() - {leaving_group}
+    places += [(f"group '{name}'", (*ROOT, "groups", name)) for name in sorted(groups)]
 
     def find_use(place: tuple[str, Path]) -> tuple[str, str] | None:
         label, path = place
@@ -125,12 +135,19 @@ def _joined(users: list[str]) -> str:
     return f"{listed} and {rest} more" if rest > 0 else listed
 
 
-def _places(client: Client) -> list[tuple[str, Path]]:
+def _with_members(firewall: Firewall) -> dict[str, IpSet]:
+    """Return the IP sets whose members were read, or that have some by the plan (pure)."""
+    return {name: ip_set for name, ip_set in firewall.ip_sets.items() if ip_set.members}
+
+
+def _places(client: Client, leaving: Collection[int]) -> list[tuple[str, Path]]:
     """Return each place whose rules can use a group, with the path of its rules."""
     scopes = [plain_scope(CLUSTER, None)]
     scopes += [plain_scope(NODE, str(row["name"])) for row in read_members(client)]
     scopes += [plain_scope(VNET, name) for name in vnets_of(client)]
     found: list[tuple[str, Path]] = [(scope.label, scope.rules_path) for scope in scopes]
     guests = fetch_cluster_state(client, {VM.type, CONTAINER.type}).vms.values()
-    found += [(label_of_row(row), (*row.path, "firewall", "rules")) for row in guests]
+    for row in guests:
+        if row.vmid not in leaving:
+            found.append((label_of_row(row), (*row.path, "firewall", "rules")))
     return found

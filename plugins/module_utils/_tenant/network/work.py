@@ -18,9 +18,9 @@ from ..._core.result import Result
 from ..._firewall.model import DesiredFirewall, Firewall
 from ..._firewall.plan import after_plan, plan_firewall
 from ..._firewall.read import groups_of, options_of, read_firewall, rules_of
-from ..._firewall.references import require_unused
 from ..._firewall.resource import FirewallOfScope
 from ..._firewall.scope import CLUSTER, GROUP, ROOT, FirewallScope, plain_scope
+from ..._firewall.users import require_group_unused, require_names_unused
 from ..._resource.engine import apply_plan
 from ..._resource.plan import Plan
 from ..._sdn.model import VNETS, Sections
@@ -105,7 +105,7 @@ def plan_networks(tenant: Tenant, reader: Client) -> PlannedNetworks:
     transaction = plan_transaction(work)
     goal_of = partial(firewall.names_goal, networking, tenant.tag)
     sets = firewall.sets_of(networking, tenant.tag)
-    names = _firewall_part(reader, plain_scope(CLUSTER, None), sets, goal_of)
+    names = _firewall_part(reader, tenant.tag, sets, goal_of)
     cluster = _read_names(reader, sets)
     warnings = [
         f"Peer {peer} has no networks yet: nothing is opened to it"
@@ -168,35 +168,56 @@ def _read_names(client: Client, sets: frozenset[str]) -> Firewall:
 
 
 def _firewall_part(
-    reader: Client, scope: FirewallScope, sets: frozenset[str], goal_of: GoalOf
+    reader: Client, tag: str, sets: frozenset[str], goal_of: GoalOf, leaving: Iterable[int] = ()
 ) -> NetworkPart:
-    """Return the part about aliases and IP sets of the cluster."""
+    """Return the part about aliases and IP sets of the cluster. Its names may be used by the
+    tenant's group, which is removed too, and by guests that are `leaving`.
+    """
+    scope, gone = plain_scope(CLUSTER, None), frozenset(leaving)
+
+    def check(client: Client, before: Firewall, after: Firewall) -> None:
+        require_names_unused(client, scope, before, after, gone, group_name(tag))
+
     goal = goal_of(_read_names(reader, sets))
     actual = read_firewall(reader, scope, goal)
-    require_unused(scope, actual, after_plan(actual, goal))
+    check(reader, actual, after_plan(actual, goal))
 
     def write(client: Client) -> Result:
         fresh = goal_of(_read_names(client, sets))
-        return _write_firewall(client, scope, fresh)
+        return _write_firewall(client, scope, fresh, check)
 
     return NetworkPart("Firewall of the cluster", plan_firewall(scope, actual, goal), write)
 
 
-def _group_part(reader: Client, tag: str, goal: DesiredFirewall) -> NetworkPart:
-    scope = plain_scope(GROUP, group_name(tag))
+def _group_part(
+    reader: Client, tag: str, goal: DesiredFirewall, leaving: Iterable[int] = ()
+) -> NetworkPart:
+    """Return the part about the security group. Guests that are `leaving` may use it."""
+    scope, gone = plain_scope(GROUP, group_name(tag)), frozenset(leaving)
+
+    def check(client: Client, before: Firewall, after: Firewall) -> None:
+        if before.exists and not after.exists:
+            require_group_unused(client, group_name(tag), gone)
+
     actual = read_firewall(reader, scope, goal)
+    check(reader, actual, after_plan(actual, goal))
     plan = plan_firewall(scope, actual, goal)
-    write = partial(_write_firewall, scope=scope, goal=goal)
+    write = partial(_write_firewall, scope=scope, goal=goal, check=check)
     return NetworkPart(f"Security group '{scope.name}'", plan, write)
 
 
-def _write_firewall(client: Client, scope: FirewallScope, goal: DesiredFirewall) -> Result:
-    def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
-        require_unused(scope, before, after)
+def _write_firewall(
+    client: Client,
+    scope: FirewallScope,
+    goal: DesiredFirewall,
+    check: Callable[[Client, Firewall, Firewall], None],
+) -> Result:
+    def checked(before: Firewall, after: Firewall) -> tuple[str, ...]:
+        check(client, before, after)
         return ()
 
     actual = read_firewall(client, scope, goal)
-    return apply_plan(FirewallOfScope(client, scope, goal, actual, check), False)
+    return apply_plan(FirewallOfScope(client, scope, goal, actual, checked), False)
 
 
 # -- removed -------------------------------------------------------------------------------------
@@ -218,6 +239,7 @@ def plan_removal(tenant: Tenant, leaving: Iterable[int], reader: Client) -> Plan
     if not vnets and not has_group:
         return PlannedNetworks()
     kept = _used_by(reader, tag, groups)
+    gone = frozenset(leaving)
 
     def goal_of(actual: Firewall) -> DesiredFirewall:
         gone = firewall.aliases_of_tenant(tag, actual)
@@ -227,13 +249,13 @@ def plan_removal(tenant: Tenant, leaving: Iterable[int], reader: Client) -> Plan
     work = SdnWork(
         reader,
         lambda running: sdn.removal_of(sdn.vnets_of(tag, running), running),
-        leaving=frozenset(leaving),
+        leaving=gone,
         needs_all_subnets=True,
     )
     sets = frozenset((firewall.EVERY_TENANT, group_name(tag)))
     parts = [
-        _group_part(reader, tag, DesiredFirewall({}, is_wanted=False)),
-        _firewall_part(reader, plain_scope(CLUSTER, None), sets, goal_of),
+        _group_part(reader, tag, DesiredFirewall({}, is_wanted=False), gone),
+        _firewall_part(reader, tag, sets, goal_of, gone),
         NetworkPart("SDN", plan_transaction(work).plan, partial(_write_sdn, work)),
     ]
     if not has_group:
