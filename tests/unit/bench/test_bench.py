@@ -188,7 +188,7 @@ def test_tasks_describe_the_made_up_vms() -> None:
 
 def test_both_sides_have_the_same_libraries(repo: Path) -> None:
     ours: set[str] = set()
-    for name in ("requirements-dev.txt", "tests/requirements-test.txt"):
+    for name in ("tests/requirements-demo.txt", "tests/integration/requirements.txt"):
         ours |= set((repo / name).read_text(encoding="utf-8").splitlines())
     lines = (repo / "tests" / "requirements-bench.txt").read_text(encoding="utf-8").splitlines()
     shared = [line for line in lines if line and not line.startswith(("#", "matplotlib"))]
