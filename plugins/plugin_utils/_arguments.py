@@ -13,15 +13,19 @@ from typing import Any
 from ansible.module_utils.common import json as formats
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
+from ansible.release import __version__
 
 from ..module_utils._core.arguments.options import every_refusal
 from ..module_utils._entry.module import ModuleEntry
 
-# Moves the error in the result of a failed module to the place where failed_when finds it.
-try:
+SINCE_2_19 = tuple(map(int, __version__.split(".")[:2])) >= (2, 19)
+if SINCE_2_19:
+    # The first one moves the error in the result of a failed module to the place where failed_when
+    # finds it.
     from ansible._internal._errors._captured import AnsibleModuleCapturedError as captured
-except ImportError:
-    captured = None
+    from ansible.module_utils._internal import _traceback as tracebacks
+else:
+    captured = tracebacks = None
 
 _PROFILE = "legacy"  # the profile of a module that declares none
 
@@ -56,7 +60,7 @@ def _passed_on(data: Mapping[str, Any], direction: str, **before_219: Any) -> di
     Since version 2.19, ansible-core has a format for each direction.
     """
     plain: dict[str, Any]
-    if hasattr(formats, "Direction"):
+    if SINCE_2_19:
         way = formats.Direction[direction]
         text = json.dumps(dict(data), cls=formats.get_module_encoder(_PROFILE, way))
         plain = json.loads(text, cls=formats.get_module_decoder(_PROFILE, way))
@@ -84,6 +88,13 @@ def check(
         error=every_refusal(found.errors.errors, name, entry.whole_spec),
         repeated=repeated,
     )
+
+
+def tracebacks_are_results() -> bool:
+    """Return whether a module would put the traceback of an unexpected error into its result."""
+    if tracebacks is None:  # before ansible-core 2.19 it always does
+        return True
+    return bool(tracebacks.is_traceback_enabled(tracebacks.TracebackEvent.ERROR))
 
 
 def without_secrets(text: str, checked: Checked) -> str:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decides whether a task can run in the controller's process.
 
-Pure, except the search for an interpreter's path and the read of Ansible's setting of tracebacks.
+Pure, except the search for an interpreter's path.
 """
 
 from __future__ import annotations
@@ -71,13 +71,3 @@ def is_own_python(interpreter: str, own: str = sys.executable) -> bool:
     if found_directory != own_directory:
         return False
     return os.path.realpath(found) == os.path.realpath(own)
-
-
-def tracebacks_are_results() -> bool:
-    """Return whether a module would put the traceback of an unexpected error into its result."""
-    try:
-        from ansible.module_utils._internal import _traceback
-    except ImportError:  # before ansible-core 2.19 it always does
-        return True
-    event = _traceback.TracebackEvent.ERROR
-    return bool(_traceback.is_traceback_enabled(event))

@@ -13,18 +13,18 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible.utils.vars import merge_hash
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import ConnectionSettings
-from ..module_utils._entry.module import COUNTING, ModuleEntry, TaskMode
-from . import _arguments, _diffs, _eligibility, _failures, _interrupted, _progress
+from ..module_utils._entry.module import TaskMode
+from . import _arguments, _diffs, _eligibility, _interrupted, _progress
+from ._as_a_module import AsAModule, warn
 from ._clients import CLIENTS
 
 try:  # load heavy modules once, before the workers are forked
@@ -36,8 +36,6 @@ except ImportError:
     LIBRARIES_ARE_HERE = False  # a module reports the missing library
 else:
     LIBRARIES_ARE_HERE = bool(proxmoxer.core and requests and transport)
-# load Ansible's formats once, too
-_arguments.as_a_module_returns(_arguments.as_a_module_gets({}))
 
 display = Display()
 
@@ -46,47 +44,43 @@ display = Display()
 _PLAYBOOK_PYTHON = "{{ ansible_playbook_python }}"
 
 
-class InProcess(ActionBase):
+# The errors of a missing import, attribute, parameter or member.
+_MISSING = (AttributeError, ImportError, LookupError, TypeError)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A task before its work: why it needs a process of its own, or its arguments."""
+
+    environment: dict[str, str]
+    why_a_module: str
+    given: dict[str, Any] = field(default_factory=dict)
+    checked: _arguments.Checked = field(default_factory=lambda: _arguments.Checked({}))
+    is_watched: bool = False
+
+
+class Here(AsAModule):
     """Runs one module; a subclass names it."""
-
-    ENTRY: ClassVar[ModuleEntry]
-
-    _supports_check_mode = True
-    _supports_async = True
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Return the result of the task, from this process or from a module."""
         variables = task_vars or {}
-        result = super().run(tmp, variables)
+        try:
+            task = self._prepared(variables)
+        except _MISSING as problem:  # nothing was done yet
+            warn(problem)
+            return super().run(tmp, variables)
         host = variables.get("inventory_hostname")
-        environment = self._environment()
-        why = self._why_a_module(variables, environment)
-        if why:
-            display.vvv(f"{self._task.action} runs as a module: {why}", host=host)
+        if task.why_a_module:
+            display.vvv(f"{self._task.action} runs as a module: {task.why_a_module}", host=host)
             found = self._as_a_module(variables)
         else:
             display.vvv(f"{self._task.action} runs in this process", host=host)
-            with _set(environment):
-                found = self._here(variables, environment)
-        self._hide(found)
-        return self._printed(self._with_differences(merge_hash(result, found)))
-
-    def _printed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the result; a failed result that is only printed loses most of its rows."""
-        if not result.get("failed") or display.verbosity or _failures.is_read(self._task):
-            return result
-        return _failures.shortened(result)
-
-    def _hide(self, found: dict[str, Any]) -> None:
-        """Treat a task that returns a secret like a task with C(no_log), even if this is not set.
-
-        A registered variable still contains the secret.
-        """
-        if any(found.get(key) for key in self.ENTRY.returned_secrets):
-            self._task.no_log = True  # up to ansible-core 2.18, the result takes no_log from here
-            found["_ansible_no_log"] = True
+            with _set(task.environment):
+                found = self._here(variables, task)
+        return self._with_differences(self._reported(found))
 
     def _with_differences(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result.
@@ -102,46 +96,43 @@ class InProcess(ActionBase):
             display.display(text)
         return result
 
-    def _as_a_module(self, variables: dict[str, Any]) -> dict[str, Any]:
-        """Run the module as if there were no action plugin."""
-        self._pass_on_counting()
-        in_background = self._task.async_val and not self._connection.has_native_async
-        found: dict[str, Any] = self._execute_module(task_vars=variables, wrap_async=in_background)
-        if not in_background:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-        if found.get("failed") and "error" not in found:
-            found = {**self.ENTRY.no_result(found), **found}
-        return found
+    def _prepared(self, variables: dict[str, Any]) -> _Prepared:
+        """Return what the work needs.
 
-    def _pass_on_counting(self) -> None:
-        """Make a module on another host count its requests too, if the controller counts them."""
-        if not os.environ.get(COUNTING):
-            return
-        given = list(self._task.environment or ())
-        if {COUNTING: "1"} not in given:
-            self._task.environment = [*given, {COUNTING: "1"}]
-
-    def _here(self, variables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Run the module's work in this process."""
-        entry = self.ENTRY
-        name = self._task.action
+        All that fails if a part of Ansible is missing happens here, before the first request.
+        """
+        environment = self._environment()
+        why = self._why_a_module(variables, environment)
+        if why:
+            return _Prepared(environment, why)
+        rehearse()
         given = _arguments.as_a_module_gets(self._task.args)
-        checked = _arguments.check(entry, name, given, repeated=_repeats_arguments(variables))
+        with _set(environment):
+            repeated = _repeats_arguments(variables)
+            checked = _arguments.check(self.ENTRY, self._task.action, given, repeated)
+        return _Prepared(environment, "", given, checked, self._is_watched(variables))
+
+    def _here(self, variables: Mapping[str, Any], task: _Prepared) -> dict[str, Any]:
+        """Run the module's work in this process."""
+        entry, given, checked = self.ENTRY, task.given, task.checked
         if checked.error:
             values = {"failed": True, **entry.refused(checked.error, given)}
             return _arguments.finished(values, checked)
         if self._task.check_mode and not entry.supports_check_mode:
-            text = f"remote module ({name}) does not support check mode"
+            text = f"remote module ({self._task.action}) does not support check mode"
             return _arguments.finished({"skipped": True, "msg": text}, checked)
 
         notes = _interrupted.TaskNotes()
 
         @contextmanager
         def lend(connection: ConnectionSettings) -> Iterator[Client]:
-            with CLIENTS.lend(connection, environment) as client:
-                yield self._watched(client, variables).noted(notes)
+            with CLIENTS.lend(connection, task.environment) as client:
+                if task.is_watched:
+                    yield self._watched(client, variables).noted(notes)
+                else:
+                    yield client.noted(notes)
 
-        with self._reported(notes, variables):
+        with self._interruptible(notes, variables):
             outcome = entry.perform(
                 checked.params,
                 os.environ,
@@ -154,7 +145,7 @@ class InProcess(ActionBase):
             values = self._failed(values, checked)
         return _arguments.finished(values, checked, outcome.warnings)
 
-    def _reported(
+    def _interruptible(
         self, notes: _interrupted.TaskNotes, variables: Mapping[str, Any]
     ) -> AbstractContextManager[None]:
         """Report an interruption, unless the output of the task is hidden."""
@@ -163,9 +154,7 @@ class InProcess(ActionBase):
         return _interrupted.reported(notes, str(self._task.action), _host(variables))
 
     def _watched(self, client: Client, variables: Mapping[str, Any]) -> Client:
-        """Return the client; it shows progress if that is enabled for this task."""
-        if not self._is_watched(variables):
-            return client
+        """Return the client, which shows progress."""
         watcher = _progress.Watcher(client, display.display, _host(variables))
         return client.watched(watcher, watcher.show_upload)
 
@@ -176,7 +165,7 @@ class InProcess(ActionBase):
         """
         failed = {"failed": True, **values}
         traceback = failed.get("exception")
-        if not traceback or _eligibility.tracebacks_are_results():
+        if not traceback or _arguments.tracebacks_are_results():
             return failed
         del failed["exception"]
         if not self._task.no_log:
@@ -240,6 +229,13 @@ class InProcess(ActionBase):
         if value == "":
             return None
         return bool(boolean(value, strict=False))
+
+
+def rehearse() -> None:
+    """Use the parts of Ansible that follow the work of a task, so that none is missing then."""
+    _arguments.finished({}, _arguments.Checked({}))
+    _arguments.tracebacks_are_results()
+    _diffs.differences({"failed": True, "diff": {"before": "a\n", "after": "b\n"}})
 
 
 def _host(variables: Mapping[str, Any]) -> str:
