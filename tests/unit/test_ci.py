@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.tools.matrix import PAIRS
+from tests.tools.matrix import PAIRS, UPCOMING, chosen_pairs
 
 
 def targets(repo: Path) -> set[str]:
@@ -54,6 +57,85 @@ def test_the_matrix_has_each_ansible_core_that_is_supported(repo: Path) -> None:
     known = {(pair.core.rpartition(".")[0], pair.python) for pair in PAIRS}
     assert {(row["core"], row["python"]) for row in rows} <= known
     assert {row["core"] for row in rows} == {core for core, _python in known}
+
+
+def parts(job: dict[str, Any]) -> list[str]:
+    """Return the arguments of the parts of a job."""
+    return [word for part in job["strategy"]["matrix"]["part"] for word in part.split()]
+
+
+def files(repo: Path, words: list[str]) -> set[Path]:
+    """Return the files of tests below directories, or of patterns."""
+    found = {path for word in words for path in repo.glob(word)}
+    return {
+        file for path in found for file in (path.rglob("test_*.py") if path.is_dir() else (path,))
+    }
+
+
+def test_a_job_takes_twenty_minutes_at_most(repo: Path) -> None:
+    for name, job in workflow(repo)["jobs"].items():
+        assert job["timeout-minutes"] <= 20, name
+
+
+def test_a_pull_request_runs_everything_but_the_branches(repo: Path) -> None:
+    jobs = workflow(repo)["jobs"]
+    assert [name for name, job in jobs.items() if "if" in job] == ["upcoming"]
+    assert jobs["upcoming"]["if"] == "github.event_name == 'schedule'"
+    found = jobs["upcoming"]["strategy"]["matrix"]["core"]
+    assert found == [pair.core for pair in UPCOMING]
+    assert workflow(repo)["on"]["schedule"]
+
+
+def test_the_parts_of_a_job_have_each_test(repo: Path) -> None:
+    jobs = workflow(repo)["jobs"]
+    suites = ["tests/unit", "tests/modules", "tests/plays"]
+    for name in ("matrix", "upcoming"):
+        assert "sanity" in parts(jobs[name])
+        assert files(repo, parts(jobs[name])) == files(repo, suites), name
+    slow = files(repo, parts(jobs["test-slow"]))
+    assert slow == files(repo, [*suites, "tests/simulator_tests"])
+
+
+def test_the_words_of_a_job_choose_its_pair(repo: Path) -> None:
+    rows = workflow(repo)["jobs"]["matrix"]["strategy"]["matrix"]
+    assert sorted(rows["core"]) == sorted(row["core"] for row in rows["include"])
+    for row in rows["include"]:
+        assert len(chosen_pairs([row["core"], f"py{row['python']}"])) == 1, row
+    assert [pair.core for pair in chosen_pairs(["devel"])] == ["devel"]
+    assert not set(UPCOMING) & set(chosen_pairs(["py3.14"]))
+
+
+def test_ci_run_ends_with_the_time_of_each_part(repo: Path, tmp_path: Path) -> None:
+    """A stand-in for make runs each target."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(repo / ".ci" / "run", tmp_path / ".ci" / "run")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "chromedriver").write_text("#!/bin/sh\n", encoding="utf-8")
+    lines = r"1.50s call     a.py::test_b\n12.00s setup    a.py::test_c\n=== 2 passed in 14 s ==="
+    (programs / "make").write_text(
+        f"#!/bin/sh\necho \"$@\" >>targets\nprintf '{lines}\n'\n[ $1 != docs ]\n", encoding="utf-8"
+    )
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    done = subprocess.run(
+        [tmp_path / ".ci" / "run"],
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    end = done.stdout.partition("===== minutes of each part =====")[2]
+    called_targets = [
+        line.split()[0] for line in (tmp_path / "targets").read_text(encoding="utf-8").splitlines()
+    ]
+    assert re.findall(r"^ +\d+:\d\d  (\S+)$", end, re.MULTILINE) == called_targets
+    assert called_targets[0] == "env"
+    assert set(called_targets) <= targets(repo)
+    slowest = end.partition("===== slowest tests =====\n")[2].splitlines()
+    assert slowest[0].startswith("12.00s setup")
+    assert "failed: docs" in end
 
 
 def test_pre_commit_and_the_container_call_targets_that_exist(repo: Path) -> None:
