@@ -9,8 +9,10 @@ comparison fails.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..process import Simulator
@@ -91,14 +93,19 @@ def score(recorded: RecordedSet, show: int) -> bool:
     """Print how closely the simulator agrees with a set; False when it is not true enough."""
     total = len(recorded.machines) + len(recorded.around)
     print(f"replaying {recorded.name}: {total} stories of a real Proxmox VE", flush=True)
-    verdicts = replay(recorded.cluster, recorded.machines)
-    print_disagreements(verdicts, show)
-    good = passes(figures_of(verdicts), GOALS)
-    for name, lines in recorded.around.items():
-        print(f"{name}:", flush=True)
-        verdicts = replay(recorded.cluster_of(name), [lines])
-        print_disagreements(verdicts, show)
-        good = passes(figures_of(verdicts), goals_of(name)) and good
+    # Each replay and its server use one core in turn.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        machines = pool.submit(replay, recorded.cluster, recorded.machines)
+        around = {
+            name: pool.submit(replay, recorded.cluster_of(name), [lines])
+            for name, lines in recorded.around.items()
+        }
+        print_disagreements(machines.result(), show)
+        good = passes(figures_of(machines.result()), GOALS)
+        for name, replayed in around.items():
+            print(f"{name}:", flush=True)
+            print_disagreements(replayed.result(), show)
+            good = passes(figures_of(replayed.result()), goals_of(name)) and good
     return vectors_agree(recorded) and good
 
 
