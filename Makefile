@@ -38,7 +38,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage test test-slow unit integration test-long faults schema simulator fidelity demo bench build docs clean options matrix release
+.PHONY: help env lint $(LINTERS) format stage test test-slow unit integration test-long faults schema simulator fidelity demo bench mutants build docs clean options matrix release
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -140,6 +140,9 @@ demo: $(DEMO) ## Provision two tenants on the simulated Proxmox VE, twice, and a
 
 bench: $(STAMP) ## Measure beside community.proxmox, about 30 minutes; ARGS="--only noop_loop" for a part
 	$(PY) -m tests.bench $(ARGS)
+
+mutants: $(STAMP) ## Whether tests detect small faults: ARGS="--sample 200 --seed 1"; about an hour
+	$(PY) -m tests.mutants $(ARGS)
 
 schema: $(STAMP) ## Write the facts about VM options anew from the official API schema
 	$(PY) -m tests.tools.facts.pack_schema

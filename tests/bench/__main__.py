@@ -74,15 +74,22 @@ PARTS: dict[str, PART] = {
 }
 
 
-def conditions(runs: int, peer: Path) -> dict[str, Any]:
-    """Return what a reader must know to judge the figures."""
+def machine() -> dict[str, Any]:
+    """Return when and where a figure was measured."""
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes"),
         "commit": _commit(),
-        "runs": runs,
         "cores": os.cpu_count(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+    }
+
+
+def conditions(runs: int, peer: Path) -> dict[str, Any]:
+    """Return what a reader must know to judge the figures."""
+    return {
+        **machine(),
+        "runs": runs,
         "latency_ms": LATENCY_MS,
         "task_ms": TASK_MS,
         "ours": versions(Path(sys.executable)),

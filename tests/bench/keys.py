@@ -222,4 +222,12 @@ KEYS: dict[str, Key] = {
         "soak", "2,000 tasks in one process: growth of its memory", 2, unit="MiB"
     ),
     "soak_more_sockets": Key("soak", "2,000 tasks in one process: additional open sockets", 0),
+    "mutants_killed_percent": Key(
+        "mutants",
+        "Small faults in a random sample of lines of `plugins/module_utils` that the tests of units"
+        " and modules detect (`make mutants`)",
+        95,
+        at_least=True,
+        unit="%",
+    ),
 }

@@ -49,7 +49,8 @@ def page(results: Mapping[str, Any]) -> str:
         "\n## All figures\n",
         *_rows(parts),
     ]
-    text += ["\n## Notes\n", *_notes(parts), "\n## Conditions\n", *_conditions(parts)]
+    served = {name: part for name, part in parts.items() if "latency_ms" in part["conditions"]}
+    text += ["\n## Notes\n", *_notes(served), "\n## Conditions\n", *_conditions(served)]
     return "\n".join(text) + "\n"
 
 
