@@ -54,7 +54,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (
         "node",
         {**NODE, "acme": {"domains": [{"domain": "a.example.com", "plugin": "none"}]}},
-        "unknown plugin",
+        "unknown ACME plugin",
         "none",
     ),
     ("acme_certificate", NODE, "no domains", "pve.fleet.node"),
@@ -116,6 +116,10 @@ def test_a_certificate_is_ordered_if_it_is_needed(lab: Lab) -> None:
 
 
 def test_a_missing_account_is_reported(lab: Lab) -> None:
-    lab.run("node", **NODE, acme={"account": "other", "domains": DOMAINS})
+    """The account is removed after the settings of the node name it."""
+    result = refused(lab, "node", **NODE, acme={"account": "other", "domains": DOMAINS})
+    assert "no ACME account 'other'" in result["msg"]
+    data = {"acme": "account=other,domains=a.example.com"}
+    lab.client.write("PUT", "nodes", "pve1", "config", data=data)
     failed = lab.run("acme_certificate", **NODE)
     assert "ACME account config file 'other' does not exist" in failed["msg"]

@@ -379,7 +379,13 @@ GENERAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"max_workers": 8}, {"max_workers": 0}),
     ({"consent_text": "Authorized\nusers only"}, {"consent_text": ""}),
     (
-        {"notify": {"fencing": "never", "package_updates": "always", "target_fencing": "ops"}},
+        {
+            "notify": {
+                "fencing": "never",
+                "package_updates": "always",
+                "target_fencing": "mail-to-root",
+            }
+        },
         {"notify": {"fencing": "", "package_updates": "", "target_fencing": ""}},
     ),
     (

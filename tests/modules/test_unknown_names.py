@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._names.check import given_names
 from tests.declared import minimal_tasks
 from tests.modules.estate_lab import Lab, open_lab
 from tests.tools.declarations import Options, load
@@ -42,8 +43,14 @@ SIMILAR = {
     "user": ("opps@pve", ""),
     "group": ("opps", ""),
     "role": ("PVEAuditr", ""),
+    "applied_vnet": ("front11", "front1"),
+    "endpoint": ("mail-to-rot", "mail-to-root"),
+    "acme_account": ("other", ""),
+    "acme_plugin": ("standalne", "standalone"),
 }
-WARNED = frozenset(("estate_tenant", "tag"))
+# Proxmox VE does not read the targets of datacenter.cfg any more (pve-cluster:
+# DataCenterConfig.pm).
+WARNED = frozenset(("estate_tenant", "tag", "endpoint"))
 NEW_DISK = [{"name": "scsi5", "size": 1}]
 DISK = [{"size": 1}]
 ROOT = {"storage": "ceph", "size": 4}
@@ -57,6 +64,14 @@ VALUES = {
     "failover.networks": "vmbr0",
     "failover.storage_map": "local-lvm",
     "failover.pools": "acme",
+}
+# The former names in these tables, with a misspelt name and the meant name.
+FORMER = {
+    "drill_info.storage_map": {"lcoal-lvm": "ceph"},
+    "restore.storage_map": {"lcoal-lvm": "ceph"},
+    "failover.storage_map": {"lcoal-lvm": "ceph"},
+    "failover.networks": {"vmbr00": "vmbr1"},
+    "failover.pools": {"acmee": "acme"},
 }
 # The task of an option for which the task of the declaration does not fit.
 TASKS: dict[str, dict[str, Any]] = {
@@ -84,7 +99,9 @@ TASKS: dict[str, dict[str, Any]] = {
     "failover.lost_nodes": {"configurations": [], "replicas": {"pve2": []}, "rehearsal": True},
     "firewall": {"scope": "node", "rules": []},
     "firewall.name": {"scope": "guest", "rules": []},
+    "firewall.vnet": {"scope": "vnet", "rules": []},
     "firewall_info": {"scope": "node"},
+    "firewall_info.vnet": {"scope": "vnet"},
     "firewall_info.name": {"scope": "guest"},
     "firewall_check": {"source": {"address": "192.0.2.1"}, "dest": {"node": "pve1"}, "dport": 22},
     "firewall_check.source.name": {"source": {}, "dest": {"node": "pve1"}, "dport": 22},
@@ -92,6 +109,12 @@ TASKS: dict[str, dict[str, Any]] = {
     "firewall_check.dest.name": {"source": {"node": "pve1"}, "dest": {}, "dport": 22},
     "ha_rule": {"name": "rule1", "type": "node-affinity", "resources": ["vm:101"]},
     "mapping_info": {"type": "usb"},
+    "metrics": {"path": "/var/metrics.prom"},
+    "node.acme.domains.plugin": {
+        "node": "pve1",
+        "acme": {"domains": [{"domain": "a.example.com"}]},
+    },
+    "notification_endpoint": {"type": "sendmail", "name": "mail1", "mailto": ["a@example.com"]},
     "node_info": {},
     "replication": {"id": "101-0"},
     "restore": {"vmid": 101, "new_name": "restored"},
@@ -143,7 +166,6 @@ OTHERS = {
     r"cluster\..*": "lists of options of other modules",
     r"cluster_options\.registered_tags": "its own object",
     r"tenant\.pool|storage\.(data_)?pool|sdn\.fabric_nodes": "created, or of Ceph or ZFS",
-    r"(metrics|metrics_info)\.max_vms_per_node": "nodes of several sites",
     r"(audit_info|report_info)\.tenants": "descriptions of an estate, also of later tenants",
     r"preflight_info\..*": "the module returns findings",
     r"(vms|drift_info)\.(vms|tenants)": "the list itself, and the tenants of the list",
@@ -152,14 +174,13 @@ OTHERS = {
     r"drill\.guests": "a round of drill_info",
     r"power\.unknown_tenants": "a choice",
     r"node_network\.interfaces\.ovs_bridge": "declared in the same list",
-    r"firewall(_info)?\.vnet": "refused by Proxmox VE",
 }
 
 
 def options() -> Iterator[tuple[str, str, str]]:
     """Yield each option that names something, with its module and kind."""
     for module in modules_of(DECLARATIONS):
-        if module == "vms":  # its options are those of module vm
+        if module == "vms":  # it has the options of module vm
             continue
         for key in ("names", "refuses"):
             for option, kind in declared_names(module, DECLARATIONS, key).items():
@@ -208,6 +229,10 @@ def site() -> Iterator[Lab]:
             assert not lab.run("backup", vmid=one["vmid"], storage="local").get("failed")
         assert not lab.run("vm", **gone | {"state": "absent"}).get("failed")
         lab.run("ha_resource", sid="vm:101")
+        zones = [{"name": "zone0", "type": "simple"}]
+        assert not lab.run("sdn", zones=zones, vnets=[{"name": "front1", "zone": "zone0"}]).get(
+            "failed"
+        )
         yield lab
 
 
@@ -233,6 +258,37 @@ def test_a_name_that_names_nothing_is_refused(
         texts = result["msg"]
     assert name in texts
     assert re.search(rf"\b{re.escape(similar)}\b", texts.replace(name, "")), texts
+
+
+@pytest.mark.parametrize("label", FORMER)
+def test_a_former_name_that_names_nothing_is_refused(site: Lab, label: str) -> None:
+    module, option = label.split(".")
+    ((name, new),) = FORMER[label].items()
+    task = copy.deepcopy(TASKS.get(label, TASKS.get(module, minimal_tasks()[module])))
+    site.simulator.reset_log()
+    result = site.run(module, check=True, **{**task, option: {name: new}})
+    assert result.get("failed"), result
+    assert site.simulator.writes() == []
+    assert name in result["msg"]
+    similar = {"lcoal-lvm": "local-lvm", "vmbr00": "vmbr0", "acmee": "acme"}[name]
+    assert re.search(rf"\b{similar}\b", result["msg"]), result["msg"]
+
+
+@pytest.mark.parametrize("option", ["affinity", "anti_affinity"])
+def test_an_entry_of_placement_that_matches_nothing_is_reported(site: Lab, option: str) -> None:
+    """The VM can exist later, so nothing is refused."""
+    for entries, warned in ((["wbe"], "(did you mean 'web'?)"), (["name:wbe*"], "'name:wbe*'")):
+        result = site.run("vm", check=True, name="new", placement={option: entries})
+        assert [text for text in result["warnings"] if f"placement.{option}" in text]
+        assert warned in " ".join(result["warnings"])
+    for placement, tags in (({option: ["web", "name:web*"]}, []), ({option: ["db"]}, ["db"])):
+        result = site.run("vm", check=True, name="new", placement=placement, tags=tags)
+        assert result["warnings"] == []
+
+
+@pytest.mark.parametrize("names", [[], [""], None])
+def test_an_option_without_names_needs_no_listing(names: list[str] | None) -> None:
+    assert given_names({"nodes": "node"}, {"nodes": names}) == {}
 
 
 def test_every_option_that_seems_to_name_something_is_declared() -> None:

@@ -446,7 +446,7 @@ def test_check_mode_refuses_the_values_that_the_run_refuses(
             continue
         done = unused.run(module, **changed)
         if done.get("failed") and done["error"]["category"] == "ConfigurationError":
-            continue  # the node does not have what the value names, such as a volume group
+            continue  # the node lacks the named object, such as a volume group
         assert not done.get("failed"), (value, done["msg"])
         again = unused.run(module, **changed)
         assert not again.get("changed"), (value, again.get("diff"))

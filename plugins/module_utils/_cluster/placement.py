@@ -51,11 +51,12 @@ class PlacementNeeds:
 
 @dataclass(frozen=True)
 class NodeChoice:
-    """The chosen node, the reasons, and why each other node was not chosen."""
+    """The chosen node, the reasons, why each other node was not chosen, and warnings."""
 
     node: str
     refused: Mapping[str, str] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the choice in the form of the module's result."""

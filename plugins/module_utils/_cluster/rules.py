@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from .._core import validate
+from .._core.arguments.options import did_you_mean
 from .._core.quantities import MIB, parse_size
 from .state import VmRow
 
@@ -36,9 +37,13 @@ class VmSelector:
 
     def fits(self, row: VmRow) -> bool:
         """Return whether a VM matches: one of its tags exactly, or its name by a shell pattern."""
+        return self.fits_any([(row.name, row.tags)])
+
+    def fits_any(self, vms: Iterable[tuple[str, Collection[str]]]) -> bool:
+        """Return whether one of the VMs matches, each with its name and tags."""
         if self.by_name:
-            return fnmatchcase(row.name, self.text[len(_BY_NAME) :])
-        return self.text in {tag.lower() for tag in row.tags}
+            return any(fnmatchcase(name, self.text[len(_BY_NAME) :]) for name, _tags in vms)
+        return any(self.text in {tag.lower() for tag in tags} for _name, tags in vms)
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,23 @@ def _keep_of(given: Mapping[str, Any]) -> bool | None:
             "Set affinity_policy: required, or leave out keep",
         )
     return keep
+
+
+def find_unmatched(
+    rules: PlacementRules, rows: Collection[VmRow], name: str, tags: Collection[str]
+) -> tuple[str, ...]:
+    """Return a warning about each entry of affinity and anti-affinity that matches neither one of
+    the VMs nor the new VM itself, with its name and tags (pure).
+    """
+    known = {tag.lower() for row in rows for tag in row.tags}
+    warnings: list[str] = []
+    for option, selectors in (("affinity", rules.affinity), ("anti_affinity", rules.anti_affinity)):
+        for selector in selectors:
+            if selector.fits_any([(row.name, row.tags) for row in rows] + [(name, tags)]):
+                continue
+            hint = "" if selector.by_name else did_you_mean(selector.text, known)
+            warnings.append(f"placement.{option}: no VM matches '{selector.text}'{hint}")
+    return tuple(warnings)
 
 
 def require_not_kept(rules: PlacementRules, what: str) -> None:

@@ -20,9 +20,11 @@ _BESIDE_NAMES = ("options", "rules", "exact")
 
 
 def edits_of_sdn(item: Options) -> list[RowEdit]:
-    """Return the edits for the firewalls of the VNets, which can be new."""
+    """Return the edits for the VNets and their firewalls, which can be new."""
     found: list[RowEdit] = []
     for vnet in item.get("vnets") or ():
+        row: dict[str, Any] | None = None if vnet.get("state") == "absent" else {}
+        found.append(RowEdit(("cluster", "sdn", "vnets"), {"vnet": str(vnet["name"])}, row))
         if vnet.get("state") != "absent":
             path = tuple(map(str, plain_scope(VNET, vnet["name"]).path))
             found.append(RowEdit((*path, "rules"), {"pos": ""}, None, is_new=True))

@@ -94,6 +94,12 @@ def as_declared(items: Iterable[Options]) -> list[tuple[str, Options]]:
     return [("", item) for item in items]
 
 
+def edits_of_account(item: Options) -> list[RowEdit]:
+    """Return the edit for an ACME account, which the settings of a node can name."""
+    row: dict[str, Any] | None = None if item.get("state") == "absent" else {}
+    return [RowEdit(("cluster", "acme", "account"), {"name": str(item["name"])}, row)]
+
+
 def no_edits(_item: Options) -> list[RowEdit]:
     """Return no edits: the item changes nothing that the checks of other items read."""
     return []
@@ -166,7 +172,13 @@ SECTIONS: tuple[Section, ...] = (
     _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
     _of("tokens", TOKEN, token_spec, run_declared, secret="secret"),
     # This section has no table, because only root@pam may read each account.
-    Section("acme_accounts", acme_account_spec, partial(run, ACME_ACCOUNT), ("name",)),
+    Section(
+        "acme_accounts",
+        acme_account_spec,
+        partial(run, ACME_ACCOUNT),
+        ("name",),
+        edits=edits_of_account,
+    ),
     _simple("acme_plugins", ACME_PLUGIN, acme_plugin_spec, built_in=_named("standalone")),
     Section("nodes", node_spec, run_node, ("node",)),
     Section("certificates", node_certificate_spec, run_certificate, ("node",)),

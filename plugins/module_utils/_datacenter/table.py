@@ -16,7 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core import validate
+from .._core.arguments.options import did_you_mean
 from .._core.errors import NotSupported, PermissionDenied, ValidationFailed
+from .._names.check import ENDPOINT, read_listed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Table
@@ -218,7 +220,7 @@ def _require_removable(desired: DesiredResource) -> None:
         )
 
 
-def precheck(_client: Api, _desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+def require_complete(change: ResourceChange) -> None:
     """Raise ValidationFailed for keys that PVE refuses together (pure)."""
     for string in STRINGS:
         values = change.sets.get(string.option, {})
@@ -234,7 +236,22 @@ def precheck(_client: Api, _desired: DesiredResource, change: ResourceChange) ->
     if NEXT_ID.option in change.sets:
         next_id = NEXT_ID.show(change.sets[NEXT_ID.option])
         require_order(next_id["lower"], next_id["upper"], _NOT_CHANGED)
-    return ()
+
+
+def precheck(client: Api, _desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Raise a refusal before the first write. Return a warning about each target of notifications
+    that does not exist, because Proxmox VE only reads matchers (pve-cluster: DataCenterConfig.pm);
+    one request if targets are set.
+    """
+    require_complete(change)
+    notify = change.sets.get("notify", {})
+    targets = {key: name for key, name in notify.items() if key.startswith("target-")}
+    known = read_listed(client, ENDPOINT) if targets else ()
+    return tuple(
+        f"notify.{key.replace('-', '_')}: there is no endpoint '{name}'{did_you_mean(name, known)}"
+        for key, name in sorted(targets.items())
+        if name not in known
+    )
 
 
 CLUSTER_OPTIONS = Table(

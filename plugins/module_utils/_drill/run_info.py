@@ -24,8 +24,10 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .._kinds.registry import list_of
+from .._names.check import STORAGE, require_known
 from .._restore.choose import ChosenArchive, choose
 from .._restore.desired import DesiredRestore, read_desired
+from .._restore.guest import storages_by_disk
 from .._restore.read import with_config
 from .._snapshot.select import OwnerScope, owner_of
 from .._tasks.query import TaskQuery
@@ -65,6 +67,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     archives = _read_archives(reader, cluster, params)
     found = _choose_archives(reader, cluster, drill, rows, archives)
     tasks = [one for one in found if isinstance(one, DrillRestore)]
+    _require_known_storages(cluster, options, tasks)
     refused = [one for one in found if isinstance(one, dict)]
     rounds = plan_rounds(reader, cluster, tasks, copies)
     for task, error in rounds.refused:
@@ -79,6 +82,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         "report": _lines(planned, refused),
     }
     return Result(False, values)
+
+
+def _require_known_storages(
+    cluster: ClusterState, options: CopyOptions, tasks: Sequence[DrillRestore]
+) -> None:
+    """Raise NotFound for a former storage that is neither in the cluster nor in an archive."""
+    known = {row.storage for row in cluster.storages}
+    for one in tasks:
+        known |= set(storages_by_disk(one.chosen.kind, one.chosen.config).values())
+    require_known("storage_map", STORAGE, options.storage_map, known)
 
 
 def _read_sample(params: Mapping[str, Any]) -> int | None:

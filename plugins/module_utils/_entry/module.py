@@ -63,8 +63,8 @@ VERBOSE = 3  # from this verbosity on, a result lists the requests
 # If this environment variable is set, a result counts the requests. The callback plugin metrics
 # sets it.
 COUNTING = "PVE_FLEET_COUNT_REQUESTS"
-# Texts that callbacks and roles print as they are.
 _EXPORTED = "estate"
+# Texts that callbacks and roles print as they are.
 _FOR_PEOPLE = frozenset(("msg", "diff", "exception", "report", "table", "plan", "done"))
 
 

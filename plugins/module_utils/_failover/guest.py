@@ -23,7 +23,7 @@ from .._restore.desired import read_desired as read_restore
 from .._restore.guest import storages_by_disk
 from .choose import label_of, tags_of
 from .desired import ONBOOT, DesiredFailover
-from .mapping import bridges_after, mapped_nameservers, mapped_nics
+from .mapping import bridges_after, is_nic, mapped_nameservers, mapped_nics, nic_options
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,28 @@ def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNam
             hint = did_you_mean(bridge, place.bridges)
             problems.append(f"bridge or VNet {bridge} is not here (networks){hint}")
     return [f"{label_of(chosen)}: {problem}" for problem in problems]
+
+
+def find_unused(desired: DesiredFailover, found: Sequence[ChosenArchive]) -> list[str]:
+    """Return a sentence about each former name in a table that no guest has (pure).
+
+    `found` are all guests, chosen or not. After a failover, the newest archives can have the new
+    names of storages and networks.
+    """
+    names: dict[str, set[str]] = {"storage_map": set(), "networks": set(), "pools": set()}
+    for one in found:
+        nics = filter(is_nic, one.config)
+        names["storage_map"] |= set(storages_by_disk(one.kind, one.config).values())
+        names["networks"] |= {nic_options(one.kind, one.config, key)["bridge"] for key in nics}
+        names["pools"].add(tenant_of(tags_of(one), desired.choice.owner.prefix)[0] or "")
+    problems: list[str] = []
+    tables = (desired.copies.storage_map, desired.nics.bridges, desired.pools)
+    for (option, known), table in zip(names.items(), tables, strict=True):
+        for name in sorted(table.keys() - known):
+            if option == "pools" or table[name] not in known:
+                where = f"{desired.choice.source} of a guest"
+                problems.append(f"{option}.{name}: no {where} has it{did_you_mean(name, known)}")
+    return problems
 
 
 def _restored_storages(chosen: ChosenArchive) -> set[str]:

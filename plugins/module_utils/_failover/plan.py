@@ -26,7 +26,14 @@ from .._spec.fleet import with_defaults
 from .._vm.kind import VM
 from .choose import ChosenGuests, choose, label_of
 from .desired import DesiredFailover
-from .guest import RecoveredGuest, RestoredGuest, find_missing, in_start_order, incoming_of
+from .guest import (
+    RecoveredGuest,
+    RestoredGuest,
+    find_missing,
+    find_unused,
+    in_start_order,
+    incoming_of,
+)
 from .other_site import OtherSite, find_start_blockers
 from .read import RecoverySite, read_present
 
@@ -76,6 +83,8 @@ def plan_failover(
     """
     chosen = choose(site.found, desired.choice, site.vmids)
     problems = [*site.problems, *site.locked, *chosen.problems]
+    if desired.choice.excluded.isdisjoint(site.vmids):  # otherwise some archives are not read
+        problems += find_unused(desired, site.found)
     if not desired.rehearsal:
         prefix, lost = desired.choice.owner.prefix, desired.lost
         problems += find_start_blockers(other, chosen.guests, prefix, lost=lost)

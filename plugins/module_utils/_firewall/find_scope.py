@@ -21,21 +21,26 @@ from .._core.errors import UnknownVm
 from .._guest.identity import Identity, require_name, require_same_creation
 from .._guest.kind import Kind
 from .._guest.nics import nics_in
+from .._names.check import VNET as VNET_KIND
+from .._names.check import require_listed
 from .._vm.kind import VM
 from .owners import require_options_of_scope
-from .scope import GUEST, FirewallScope, plain_scope
+from .scope import GUEST, VNET, FirewallScope, plain_scope
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
 def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
-    """Return the scope of a task. A guest needs two or more requests, other scopes none.
+    """Return the scope of a task. A guest needs two or more requests, a VNet one.
 
-    Raises Conflict for a guest of another tenant.
+    Raises Conflict for a guest of another tenant, NotFound for a VNet that is not applied
+    (pve-firewall: API2/Firewall/Helpers.pm, check_vnet_access).
     """
     kind = params["scope"]
     require_options_of_scope(params)
+    if kind == VNET:
+        require_listed(client, "vnet", VNET_KIND, [params["vnet"]])
     if kind != GUEST:
         return plain_scope(kind, params.get(kind))
     prefix = _prefix_of(params)

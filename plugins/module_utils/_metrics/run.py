@@ -17,6 +17,7 @@ from .._core.result import Result
 from .._core.times import iso
 from .._drill.record import read_proofs
 from .._facts.node_info import read_rules
+from .._names.check import require_nodes_of_sites
 from .drift import add_drift, read_report
 from .exposition import data_of, text_of
 from .families import FAMILIES, family_of
@@ -148,6 +149,8 @@ def _read_all(clients: Sequence[SiteClient], wanted: MetricsOptions) -> list[Sit
         return read_site(client, wanted, client.site)
 
     sites = side_by_side(one, clients, _SITES_AT_ONCE)
+    clusters = [site.cluster for site in sites]
+    require_nodes_of_sites("max_vms_per_node", wanted.rules.max_vms_by_node, clusters)
     return sorted(sites, key=lambda site: site.name)
 
 

@@ -26,10 +26,21 @@ from .._core.marks import marked_tag
 
 if TYPE_CHECKING:
     from .._api.client import Client
+    from .._api.protocols import Reader
 
 TENANT, ESTATE_TENANT, TAG = "tenant", "estate_tenant", "tag"
 NODE, POOL, STORAGE, NETWORK = "node", "pool", "storage", "network"
 KINDS = (TENANT, ESTATE_TENANT, TAG, NODE, POOL, STORAGE, NETWORK)
+VNET, USER, ENDPOINT = "VNet", "user", "endpoint"
+ACCOUNT, PLUGIN = "ACME account", "ACME plugin"
+# The path, the query and the key of the listing that has the names of a kind.
+_LISTINGS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any], str]] = {
+    VNET: (("cluster", "sdn", "vnets"), {"running": 1}, "vnet"),
+    USER: (("access", "users"), {}, "userid"),
+    ENDPOINT: (("cluster", "notifications", "targets"), {}, "name"),
+    ACCOUNT: (("cluster", "acme", "account"), {}, "name"),
+    PLUGIN: (("cluster", "acme", "plugins"), {}, "plugin"),
+}
 GivenNames = dict[str, tuple[str, list[str]]]
 """The kind and the names by option."""
 # A tag that no guest has only selects nothing. A tenant of an estate may be created later.
@@ -39,7 +50,7 @@ _TRANSLATED = (STORAGE, NETWORK)
 
 
 def given_names(kinds: Mapping[str, str], params: Mapping[str, Any]) -> GivenNames:
-    """Return the kind and the names of each option that a task sets (pure).
+    """Return the kind and the names of each option that names something (pure).
 
     An empty name means unset. A tenant and tags do not select guests if the task names its guests.
     """
@@ -53,8 +64,10 @@ def given_names(kinds: Mapping[str, str], params: Mapping[str, Any]) -> GivenNam
             value = [value]
         elif isinstance(value, Mapping):
             value = list(value.values() if kind in _TRANSLATED else value)
-        if isinstance(value, list) and not (names_guests and option in ("tenant", "tags")):
-            names = [str(name) for name in value if name not in (None, "")]
+        if not isinstance(value, list) or (names_guests and option in ("tenant", "tags")):
+            continue
+        names = [str(name) for name in value if name not in (None, "")]
+        if names:
             found[option] = (kind, names)
     return found
 
@@ -165,6 +178,32 @@ def with_known_nodes(error: FleetError, clients: Sequence[Client]) -> FleetError
         return error
     answer = f"{error.answer}{did_you_mean(name[1], known)}"
     return error.on(answer=answer, next_step=f"Name one of {', '.join(known)}")
+
+
+def read_listed(client: Reader, kind: str) -> frozenset[str]:
+    """Return the names in the listing of a kind, which the login can see; one request."""
+    path, query, key = _LISTINGS[kind]
+    return frozenset(str(row[key]) for row in client.get(*path, **query) or ())
+
+
+def require_listed(client: Reader, option: str, kind: str, names: Collection[str]) -> None:
+    """Raise NotFound for the first name of an option that the listing of its kind does not have.
+
+    One request if names are given. Proxmox VE does not list all users to a login without
+    User.Modify or Sys.Audit (pve-access-control: API2/User.pm), so any user can exist then.
+    """
+    known = read_listed(client, kind) if names else frozenset()
+    if kind != USER or "root@pam" in known:
+        require_known(option, kind, names, known)
+
+
+def require_nodes_of_sites(
+    option: str, names: Collection[str], sites: Collection[ClusterState | None]
+) -> None:
+    """Raise NotFound for a node that no site has, unless a site could not be read (pure)."""
+    if None not in sites:
+        known: set[str] = set().union(*(site.nodes for site in sites if site is not None))
+        require_known(option, NODE, names, known)
 
 
 def require_known(option: str, noun: str, names: Collection[str], known: Collection[str]) -> None:

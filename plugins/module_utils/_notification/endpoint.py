@@ -18,6 +18,7 @@ from .._core import validate
 from .._core.errors import Conflict, ValidationFailed
 from .._core.propstring import keyed_parts
 from .._core.result import Result
+from .._names.check import USER, require_listed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.run import run, run_info
@@ -70,11 +71,14 @@ def _send_headers(headers: Iterable[tuple[str, str]]) -> list[str] | None:
 
 
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
-    """Raise any refusal of a deletion, which needs one request; other changes need none."""
+    """Raise any refusal before the first write. A deletion and users need one request each, other
+    changes none.
+    """
     if change.deletes:
         require_custom(ENDPOINT, desired, BUILTIN)
         matchers = client.get(*MATCHERS, attempted="Could not list the matchers") or []
         require_unused(desired, matchers)
+    require_listed(client, "mailto_user", USER, change.sets.get("mailto_user") or ())
     return ()
 
 

@@ -8,11 +8,8 @@ PVE/API2/Cluster/Notifications.pm).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
-
 from .._core import validate
-from .._core.errors import NotFound
+from .._names.check import ENDPOINT, require_listed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Key, Table
@@ -26,26 +23,8 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
     """Raise a refusal before the first write; one request if targets are set."""
     if change.deletes:
         require_custom(MATCHER, desired, BUILTIN)
-    if change.sets.get("target"):
-        rows = client.get("cluster", "notifications", "targets", attempted="Could not list targets")
-        require_targets(desired, change.sets, {str(row["name"]) for row in rows or []})
+    require_listed(client, "target", ENDPOINT, change.sets.get("target") or ())
     return ()
-
-
-def require_targets(
-    desired: DesiredResource, sets: Mapping[str, Any], known: Collection[str]
-) -> None:
-    """Raise NotFound for endpoints that do not exist (pure)."""
-    missing = sorted(set(sets["target"]).difference(known))
-    if missing:
-        raise NotFound(
-            attempted=f"{MATCHER.label(desired.keys)} was not changed",
-            answer=f"there is no endpoint {', '.join(missing)}; the cluster has"
-            f" {', '.join(sorted(known))}",
-            next_step="Create it first, or check target",
-            reason="unknown endpoint",
-            details={"endpoints": missing},
-        )
 
 
 MATCHER = Table(

@@ -224,8 +224,8 @@ def _addresses(text: str) -> str | None:
 
 
 def _ports(more: Collection[str]) -> FindBreach:
-    """Return the check of ports; `more` are names besides those of services (pve-firewall:
-    Firewall.pm, parse_port_name_number_or_range).
+    """Return the check of ports; `more` are names that PVE accepts besides the names of services
+    (pve-firewall: Firewall.pm, parse_port_name_number_or_range).
     """
 
     def find_breach(text: str) -> str | None:

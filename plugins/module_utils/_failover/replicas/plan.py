@@ -31,7 +31,7 @@ from ..._restore.guest import storages_by_disk
 from ..._vm.kind import VM
 from ..choose import ChosenGuests, choose, tags_of
 from ..desired import DesiredFailover
-from ..guest import RecoveredGuest, in_start_order, starts
+from ..guest import RecoveredGuest, find_unused, in_start_order, starts
 from ..mapping import bridges_after
 from ..plan import FailoverPlan, PlannedRecovery, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
@@ -82,6 +82,8 @@ def plan_replicas(
     known = {key for row in cluster.guests for key in (str(row.vmid), row.own_name)}
     chosen = _without_managed(choose(guests, desired.choice, known), facts.managed)
     problems += chosen.problems
+    if not moved:  # the NICs of a guest that was moved have the new names
+        problems += find_unused(desired, guests)
     marks = {vmid: mark_of(job.get("comment")) for vmid, job in jobs.items()}
     view, bridges = PlanningView(client, cluster), KnownBridges(client)
     round_ = _ReplicaPlanning(desired, view, bridges, check_mode, marks)

@@ -265,7 +265,8 @@ class GuestFlow(Generic[AnyContext]):
         choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
         blueprint, choice = with_nearest_copy(reads, blueprint, choice, cluster, blueprint_from)
         placed = self.place(reads, blueprint, choice, cluster)
-        context = replace(context, unverified=context.unverified + placed.unverified)
+        unverified = context.unverified + choice.warnings + placed.unverified
+        context = replace(context, unverified=unverified)
         return self.draft(context, replace(placed, bridges=reads.bridges.by_node), cluster)
 
     def draft(

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.bridges import choose_with_bridges
 from ..._cluster.placement import NodeChoice, PlacementNeeds, require_hardware
 from ..._cluster.quota import QuotaFigures
+from ..._cluster.rules import find_unmatched
 from ..._cluster.state import ClusterState, with_names
 from ..._cluster.storages.allocation import with_allocations
+from ..._cluster.tenant import owns
 from ..create.quota_race import QuotaGrowth, TenantUsage, gather_usage
 from ..model import Actual, Guest
 from ..plan.copies import nearest, why_copy
@@ -49,9 +51,13 @@ def choose_place(
     rules = rules_of(blueprint, connection)
     if rules.needs_names:
         cluster = with_names(reads.client, cluster)
-    content = blueprint.desired.guest.kind.content
-    cluster = with_allocations(reads.client, cluster, needs.room, content)
-    return choose_with_bridges(cluster, needs, rules, reads.bridges)
+    guest: Guest = blueprint.desired.guest
+    cluster = with_allocations(reads.client, cluster, needs.room, guest.kind.content)
+    choice = choose_with_bridges(cluster, needs, rules, reads.bridges)
+    prefix = guest.tenant_prefix
+    others = [row for row in cluster.guests if owns(guest.tenant_tag, row.tags, prefix)]
+    unmatched = find_unmatched(rules, others, guest.name or "", guest.own_tags)
+    return replace(choice, warnings=unmatched)
 
 
 def with_nearest_copy(
@@ -73,7 +79,8 @@ def with_nearest_copy(
         blueprint = blueprint_from(copy)
         choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
     reasons = first.reasons if first.node == choice.node else choice.reasons
-    return blueprint, NodeChoice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
+    reasons = (*reasons, why_copy(copy, copies))
+    return blueprint, NodeChoice(choice.node, first.refused, reasons, first.warnings)
 
 
 def usage_for(

@@ -11,15 +11,14 @@ PVE/NodeConfig.pm, get_acme_conf).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..._core import propstring, validate
-from ..._core.errors import ConfigurationError
 
 STANDALONE = "standalone"
-_ACCOUNT = "default"
+DEFAULT_ACCOUNT = "default"
 KEYS = tuple(f"acmedomain{number}" for number in range(6))
 _PARTS: propstring.Format = {"account": {}, "domains": {}}
 _DOMAIN: propstring.Format = {"domain": {"default_key": True}, "plugin": {}, "alias": {}}
@@ -31,7 +30,7 @@ _ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]*(?:\.[a-z0-9_][a-z0-9_-]*)+")
 class AcmeSettings:
     """The account, and the plugin and the alias of each domain."""
 
-    account: str = _ACCOUNT
+    account: str = DEFAULT_ACCOUNT
     domains: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any] | None:
@@ -74,7 +73,7 @@ def read_acme(given: Mapping[str, Any] | None) -> AcmeSettings | None:
     if len(domains) > len(KEYS):
         step = f"List {len(KEYS)} at most"
         raise validate.refused("acme.domains", sorted(domains), "are too many", step)
-    account = validate.config_id(given.get("account") or _ACCOUNT, "acme.account")
+    account = validate.config_id(given.get("account") or DEFAULT_ACCOUNT, "acme.account")
     return AcmeSettings(account, domains)
 
 
@@ -96,7 +95,7 @@ def acme_of(config: Mapping[str, Any]) -> AcmeSettings:
         if values:
             plugin = values.get("plugin") or STANDALONE
             domains[values.get("domain", "").lower()] = (plugin, values.get("alias", ""))
-    return AcmeSettings(parts.get("account") or _ACCOUNT, domains)
+    return AcmeSettings(parts.get("account") or DEFAULT_ACCOUNT, domains)
 
 
 def _parsed(config: Mapping[str, Any], key: str, form: propstring.Format) -> dict[str, str]:
@@ -110,17 +109,3 @@ def with_acme(config: Mapping[str, Any], desired: AcmeSettings | None) -> dict[s
         return dict(config)
     rest = {key: value for key, value in config.items() if key not in ("acme", *KEYS)}
     return {**rest, **desired.config()}
-
-
-def require_plugins(node: str, desired: AcmeSettings, known: Collection[str]) -> None:
-    """Raise ConfigurationError for a plugin that does not exist."""
-    named = {plugin for plugin, _alias in desired.domains.values()} - {STANDALONE}
-    unknown = sorted(named.difference(known))
-    if unknown:
-        raise ConfigurationError(
-            attempted=f"Refused to change the settings of node {node}",
-            answer=f"there is no ACME plugin {', '.join(unknown)}",
-            next_step="Create it first: pve.fleet.acme_plugin",
-            reason="unknown plugin",
-            details={"plugins": unknown},
-        )

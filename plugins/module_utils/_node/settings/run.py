@@ -12,13 +12,13 @@ from typing import Any
 from ..._core import validate
 from ..._core.errors import DigestChanged
 from ..._core.result import Result
+from ..._names.check import ACCOUNT, PLUGIN, require_listed
 from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import Execution
 from ..._resource.plan import Plan, Step
 from ..._resource.protocols import Api
 from ..._resource.result import result_of
-from ..identity.acme_plugin import ACME_PLUGIN
-from .acme import STANDALONE, AcmeSettings, require_plugins
+from .acme import DEFAULT_ACCOUNT, STANDALONE, AcmeSettings
 from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, DesiredSettings, read_desired
 from .location import require_version
 from .plan import NodeSettings, SettingsReading, plan_settings, settings_of
@@ -69,16 +69,14 @@ class NodeSettingsResource(Resource[Result]):
         actual = read_actual(self.client, self.desired.node, self.desired.parts)
         plan, after = plan_settings(self.desired, actual)
         if self.desired.acme is not None and plan.changed:
-            require_plugins(self.desired.node, self.desired.acme, self._plugins(self.desired.acme))
+            self._require_known(self.desired.acme)
         return plan, after
 
-    def _plugins(self, acme: AcmeSettings) -> list[str]:
-        """Return the names of all plugins of ACME; no request if the settings name none."""
-        if all(plugin == STANDALONE for plugin, _alias in acme.domains.values()):
-            return []
-        attempted = "Could not list the ACME plugins"
-        rows = self.client.get(*ACME_PLUGIN.list_call.path, attempted=attempted) or []
-        return [str(row["plugin"]) for row in rows]
+    def _require_known(self, acme: AcmeSettings) -> None:
+        """Raise NotFound for a plugin or an account that does not exist; one request each."""
+        plugins = {plugin for plugin, _alias in acme.domains.values()} - {STANDALONE}
+        require_listed(self.client, "acme.domains", PLUGIN, plugins)
+        require_listed(self.client, "acme.account", ACCOUNT, {acme.account} - {DEFAULT_ACCOUNT})
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self._planned()[0]
