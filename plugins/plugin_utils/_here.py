@@ -9,6 +9,7 @@ the workers does both once.
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,12 +19,13 @@ from typing import Any
 
 from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.callback import CallbackBase
 from ansible.utils.display import Display
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import ConnectionSettings
 from ..module_utils._entry.module import TaskMode
-from . import _arguments, _diffs, _eligibility, _interrupted, _progress
+from . import _arguments, _eligibility, _interrupted, _progress
 from ._as_a_module import AsAModule, warn
 from ._clients import CLIENTS
 
@@ -80,21 +82,20 @@ class Here(AsAModule):
             display.vvv(f"{self._task.action} runs in this process", host=host)
             with _set(task.environment):
                 found = self._here(variables, task)
-        return self._with_differences(self._reported(found))
+        result = self._reported(found)
+        self._show_differences(result)
+        return result
 
-    def _with_differences(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the result.
+    def _show_differences(self, result: Mapping[str, Any]) -> None:
+        """Print the differences of a failed task, because Ansible does not.
 
-        If the task failed, print its differences, because Ansible does not print them for a failed
-        task. With `failed_when: false`, Ansible prints them itself.
+        With `failed_when: false`, Ansible prints them itself.
         """
-        hidden = (not self._task.diff, self._task.no_log, self._task.failed_when == [False])
-        if any(hidden):
-            return result
-        text = _diffs.differences(result)
+        hidden = not self._task.diff or self._task.no_log or self._task.failed_when == [False]
+        diff = result.get("failed") and result.get("diff")
+        text = "" if hidden or not diff else _differences(diff)
         if text:
             display.display(text)
-        return result
 
     def _prepared(self, variables: dict[str, Any]) -> _Prepared:
         """Return what the work needs.
@@ -235,7 +236,13 @@ def rehearse() -> None:
     """Use the parts of Ansible that follow the work of a task, so that none is missing then."""
     _arguments.finished({}, _arguments.Checked({}))
     _arguments.tracebacks_are_results()
-    _diffs.differences({"failed": True, "diff": {"before": "a\n", "after": "b\n"}})
+    _differences({"before": "a\n", "after": "b\n"})
+
+
+def _differences(diff: Any) -> str:
+    """Return differences in the form in which Ansible prints them."""
+    text: str = CallbackBase()._get_diff(copy.deepcopy(diff))
+    return text.rstrip("\n")
 
 
 def _host(variables: Mapping[str, Any]) -> str:
