@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .._cluster.lookup import (
-    find_template,
-    find_vm,
-    require_own_source,
-    templates_for,
-    templates_named,
-)
+from .._cluster.lookup import find_template, require_own_source, templates_for, templates_named
 from .._cluster.restoring import remark_on_restored
 from .._cluster.state import ClusterState, VmRow, with_names, with_other_names
 from .._cluster.storages.images import image_of, with_version
@@ -23,6 +17,7 @@ from .._cluster.unread import remark_on_unread
 from .._core.errors import Conflict, NotFound
 from .._guest.marker import Marker
 from .._guest.model import Guest, GuestSource
+from .._guest.plan.copies import guest_of_source
 from .._kinds.registry import LISTS, VMS, ListKind, list_of
 from .._kinds.words import label_of
 
@@ -155,8 +150,5 @@ def is_copy(marker: Marker, desired: Guest, cluster: ClusterState) -> bool:
 def named(desired: Guest, cluster: ClusterState) -> VmRow | None:
     """Return the guest that the source's name refers to, or None (pure). Raises Conflict."""
     name = desired.source.name if desired.source else None
-    tag = None if name in desired.shared_sources else desired.tenant_tag
     found = find_template(cluster, name=name)
-    return found or find_vm(
-        cluster, vmid=None, name=name, tenant_tag=tag, prefix=desired.tenant_prefix
-    )
+    return found or guest_of_source(desired, desired.source, cluster)

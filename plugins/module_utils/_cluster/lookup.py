@@ -31,19 +31,20 @@ def find_vm(
     name: str | None,
     tenant_tag: str | None = None,
     prefix: str = "tenant_",
+    noun: str = "Guest",
 ) -> VmRow | None:
     """Return the VM with that VMID, or else with that exact name; None if it does not exist.
 
     With a tenant, a name matches the tenant's own VM first, then a VM without another tenant. VMs
     of other tenants neither match nor conflict. A VM wins over a template. Raises Conflict if
-    several VMs have the name.
+    several VMs have the name; `noun` is the word for the VM in it.
     """
     if vmid is not None:
         return cluster.vms.get(vmid)
     same = namesakes(cluster, name, tenant_tag, prefix)
     if len(same) > 1:
         raise Conflict(
-            attempted=f"Guest '{name}' could not be chosen",
+            attempted=f"{noun} '{name}' could not be chosen",
             answer=f"{len(same)} guests have that name: {_places(same)}",
             next_step="Name the one you mean by vmid",
             reason="ambiguous name",

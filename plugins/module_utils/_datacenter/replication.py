@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from .._cluster.storages.volume_users import SLOT
 from .._cluster.tenant import owns, parse_tags, tenant_tag
 from .._core import propstring, validate
 from .._core.errors import ConfigurationError, Conflict, ForeignTenant, NotSupported, UnknownVm
@@ -28,7 +29,6 @@ _ID = re.compile(r"[1-9][0-9]{2,8}-[0-9]{1,9}")
 Rows = Sequence[Mapping[str, Any]]
 _DEFAULT_SCHEDULE = "*/15"
 _REPLICATED = "zfspool"
-_VOLUME_KEY = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|mp|unused)\d+|rootfs")
 _DRIVE = {"file": {"default_key": 1, "alias": ""}}
 
 
@@ -134,7 +134,7 @@ def require_replicable(config: Mapping[str, Any], storages: Rows, attempted: str
     """
     known = {str(row["storage"]): row for row in storages}
     undecided = False
-    for key in sorted(filter(_VOLUME_KEY.fullmatch, config)):
+    for key in sorted(filter(SLOT.fullmatch, config)):
         values = propstring.parse(str(config[key]), _DRIVE, what=key)
         storage = known.get(values["file"].partition(":")[0])
         if values.get("media") == "cdrom" or values.get("replicate") == "0":

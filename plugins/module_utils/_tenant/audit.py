@@ -16,6 +16,7 @@ from .._api.access.privileges import Privileges
 from .._cluster.restoring import seems_bare
 from .._cluster.state import VmRow
 from .._cluster.storages.contents import StorageContents
+from .._cluster.storages.volume_users import SLOT
 from .._cluster.tenant import tenants_of
 from .._core.errors import FleetError
 from .._guest.model import Actual
@@ -27,7 +28,6 @@ from .model import Tenant
 from .tenant_resources import surplus_entries, wanted_privileges, wanted_rights
 
 _VOLUME = re.compile(r"^[^,:]+:(?:\S*/)?(?:vm|base|subvol)-(?P<vmid>[0-9]{1,9})-")
-_DISK = re.compile(r"^(?:(?:scsi|virtio|ide|sata|efidisk|tpmstate|mp|unused)\d+|rootfs)$")
 UNKNOWN = "unknown"
 _BARE = (
     "has neither name, tags nor disks: a restore writes it, or has failed. Run this again when it"
@@ -259,7 +259,7 @@ def find_unlisted(contents: StorageContents) -> Iterator[AuditFinding]:
 def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """Yield the slot, the volume and its VMID for each disk whose volume name contains a VMID."""
     for slot, value in sorted(config.items()):
-        if not _DISK.match(slot):
+        if not SLOT.fullmatch(slot):
             continue
         drive = str(value)
         found = _VOLUME.match(drive)

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
 
 _READS_AT_ONCE = 8
 # The options of a guest whose value is a drive or a mount.
-_DRIVE = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs")
+SLOT = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs")
 _NAMED: propstring.Format = {"file": {"default_key": True}}
 _ALLOCATION = re.compile(r"[^:]*:(?:[\d.]+|cloudinit|new)")
-# Properties of guests whose value can name a volume.
-_VOLUMES = re.compile(
-    r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs|cicustom|hookscript|vmstate"
-)
+# Other options of a guest whose value can name a volume.
+_NAMES_VOLUMES = ("cicustom", "hookscript", "vmstate")
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,8 @@ def _held(
 
 def names_volume(pattern: re.Pattern[str], key: str, value: Any) -> bool:
     """Return whether an option of a guest names a volume that the pattern matches (pure)."""
-    return bool(_VOLUMES.fullmatch(key) and pattern.search(str(value)))
+    can_name = key in _NAMES_VOLUMES or SLOT.fullmatch(key) is not None
+    return can_name and pattern.search(str(value)) is not None
 
 
 def drive_volumes(config: Mapping[str, str]) -> Iterator[tuple[str, bool, bool]]:
@@ -129,7 +128,7 @@ def drive_volumes(config: Mapping[str, str]) -> Iterator[tuple[str, bool, bool]]
     whether its option has C(shared) (pure). Volumes that PVE allocates have no name yet.
     """
     for key, value in sorted(config.items()):
-        if not _DRIVE.fullmatch(key):
+        if not SLOT.fullmatch(key):
             continue
         values = propstring.parse(value, _NAMED)
         for name in ("file", "volume", "import-from"):

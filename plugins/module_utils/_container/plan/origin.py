@@ -17,7 +17,7 @@ from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._guest.flow.placed import GuestOrigin
 from ..._guest.model import Actual, GuestSource
-from ..._guest.plan.copies import cloneable, is_shared, namesakes_of_source, require_own
+from ..._guest.plan.copies import cloneable, guest_of_source, is_shared, require_own
 from ..._guest.plan.creation import spread_storage
 from ..config.actual import volumes_in
 from ..config.volumes import paths_of_node
@@ -64,7 +64,8 @@ def rows_of(source: GuestSource, desired: DesiredContainer, cluster: ClusterStat
             raise _is_a_vm(str(source.vmid))
         return [row] if row is not None else []
     same = cloneable(guest, source, cluster)
-    return same or namesakes_of_source(guest, source, cluster)
+    row = None if same else guest_of_source(guest, source, cluster)
+    return same if row is None else [row]
 
 
 def _is_a_vm(label: str) -> Conflict:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ..._cluster.lookup import namesakes, require_own_source, templates_named
+from ..._cluster.lookup import find_vm, require_own_source, templates_named
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.images import (
     ImageVersion,
@@ -61,24 +61,14 @@ def cloneable(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[
     return with_version(rows, source.version, source.name or "")
 
 
-def namesakes_of_source(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[VmRow]:
-    """Return the guest, not a template, that has the name of the source, or an empty list.
-
-    Raises Conflict for several.
-    """
-    name = source.name or ""
+def guest_of_source(
+    guest: Guest, source: GuestSource | None, cluster: ClusterState
+) -> VmRow | None:
+    """Return the guest, not a template, that has the name of the source. Raises Conflict."""
+    name = source.name if source else None
     tag = None if name in guest.shared_sources else guest.tenant_tag
-    rows = namesakes(cluster, name, tag, guest.tenant_prefix)
-    if len(rows) > 1:
-        in_order = sorted(rows, key=lambda row: row.vmid)
-        places = ", ".join(f"{row.vmid} on {row.node}" for row in in_order)
-        raise Conflict(
-            attempted=f"Source '{name}' could not be chosen",
-            answer=f"{len(rows)} guests have that name: {places}",
-            next_step="Name the one you mean by its VMID",
-            reason="ambiguous template",
-        )
-    return rows
+    prefix = guest.tenant_prefix
+    return find_vm(cluster, vmid=None, name=name, tenant_tag=tag, prefix=prefix, noun="Source")
 
 
 def require_own(guest: Guest, row: VmRow, tags: Iterable[str]) -> None:

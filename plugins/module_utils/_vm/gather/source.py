@@ -19,7 +19,7 @@ from ..._guest.flow.reads import find_file, read_archive
 from ..._guest.live.read import read_source
 from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.archive import is_archive, require_listed
-from ..._guest.plan.copies import choose_copy, image_of, namesakes_of_source, require_alike
+from ..._guest.plan.copies import choose_copy, guest_of_source, image_of, require_alike
 from ..._guest.plan.origin import find_newer_copy, storages_with
 from ..kind import VM
 from ..model import DesiredVm
@@ -84,7 +84,8 @@ def _search(
         images = frozenset(_images_named(reads, source.name, storages))
         if images:
             return FoundSource(images=tuple(images))
-        return FoundSource(tuple(namesakes_of_source(desired.guest, source, state)))
+        row = guest_of_source(desired.guest, source, state)
+        return FoundSource(() if row is None else (row,))
     return FoundSource(sight=probe_vmid(reads.client, cluster, source.vmid))
 
 
