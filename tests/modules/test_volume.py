@@ -567,6 +567,7 @@ def storages(lab: Lab) -> None:
     for storage in (
         {"storage": "files", "type": "dir", "path": "/srv/files", "content": "images"},
         {"storage": "pool", "type": "zfspool", "pool": "pool", "content": "rootdir,images"},
+        {"storage": "chained", "type": "lvm", "vgname": "pve", "snapshot-as-volume-chain": 1},
     ):
         if storage["storage"] not in known:
             lab.client.write("POST", "storage", data=storage)
@@ -586,6 +587,7 @@ def storages(lab: Lab) -> None:
         ("local-lvm:vm-4711-x.qcow2", {}, "has format qcow2"),
         ("pool:vm-4711-x", {"format": "subvol"}, "does not begin with subvol-4711-"),
         ("pool:subvol-4711-x", {}, "does not begin with vm-4711-"),
+        ("chained:vm-4711-x", {}, "needs the ending .qcow2"),
     ],
 )
 def test_name_that_the_type_of_the_storage_does_not_have(
@@ -610,6 +612,8 @@ def test_disk_of_a_name_that_cannot_exist_is_not_reported_as_absent(lab: Lab) ->
         ("files:4711/vm-4711-x.qcow2", {}),
         ("pool:subvol-4711-x", {"format": "subvol"}),
         ("pool:vm-4711-x", {}),
+        ("chained:vm-4711-x.qcow2", {}),
+        ("chained:vm-4711-x", {"format": "raw"}),
     ],
 )
 def test_name_of_the_type_is_allocated(lab: Lab, name: str, options: dict[str, Any]) -> None:

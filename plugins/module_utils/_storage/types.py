@@ -50,15 +50,32 @@ SINCE: Mapping[str, tuple[int, int]] = {
 
 # Storages whose disks are raw (plugindata and get_formats of each plugin).
 RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
+# The formats of new disks (alloc_image of each plugin). A logical volume can have qcow2 with
+# snapshot-as-volume-chain. Storages of other types allocate no disks.
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("cifs", "dir", "nfs"), ("raw", "qcow2", "vmdk")),
+    **dict.fromkeys(("btrfs", "lvm", "lvmthin", "rbd", "zfs"), ("raw",)),
+    "zfspool": ("raw", "subvol"),
+}
+# Storages whose volumes PVE does not delete (free_image).
+READ_ONLY = ("esxi", "iscsi", "iscsidirect")
 # The names of disks by type (parse_volname of each plugin), and the name of a new disk. The name of
 # a linked clone can begin with its base.
-_IN_DIRECTORIES = re.compile(r"(?:\d+/[^/\s]+/)?\d+/[^/\s]+\.(?:raw|qcow2|vmdk|subvol)")
+_IN_DIRECTORIES = re.compile(
+    r"(?:\d+/[^/\s]+/)?\d+/(?!snap-.*\.qcow2$)[^/\s]+\.(?:raw|qcow2|vmdk|subvol)"
+)
+_LVM = r"[A-Za-z0-9._-]*[A-Za-z0-9]"  # Plugin.pm, parse_lvm_name
 _ZFS = re.compile(r"(?:base(?:vol)?-\d+-[^/\s]+/)?(?:base|basevol|vm|subvol)-\d+-[^/\s]+")
 DISK_NAMES: Mapping[str, tuple[re.Pattern[str], str]] = {
     **dict.fromkeys(("btrfs", "cifs", "dir", "nfs"), (_IN_DIRECTORIES, "VMID/vm-VMID-NAME.raw")),
-    "lvm": (re.compile(r"vm-\d+-[^/\s]+"), "vm-VMID-NAME"),
-    "lvmthin": (re.compile(r"(?:vm|base)-\d+-[^/\s]+"), "vm-VMID-NAME"),
+    "esxi": (re.compile(r"[^/]+/[^/]+/.+"), "DATACENTER/DATASTORE/PATH"),
+    "iscsi": (re.compile(r"\d+\.\d+\.\d+\.[^/\s]+"), "CHANNEL.ID.LUN.NAME"),
+    "iscsidirect": (re.compile(r"lun\d+"), "lunN"),
+    "lvm": (re.compile(rf"vm-\d+-{_LVM}"), "vm-VMID-NAME"),
+    "lvmthin": (re.compile(rf"(?:vm|base)-\d+-{_LVM}"), "vm-VMID-NAME"),
     "rbd": (re.compile(r"(?:base-\d+-[^/\s]+/)?(?:vm|base)-\d+-[^/\s]+"), "vm-VMID-NAME"),
     "zfs": (_ZFS, "vm-VMID-NAME"),
     "zfspool": (_ZFS, "vm-VMID-NAME, or subvol-VMID-NAME with format=subvol"),
 }
+# The names of backups on a backup server (PBSPlugin.pm, parse_volname).
+PBS_BACKUP = re.compile(r"backup/[^\s_/]+/[^\s_/]+/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z")

@@ -124,7 +124,7 @@ def create(ctx: Ctx, p: dict[str, Any]) -> str:
     found = _SIZE.match(str(p["size"]))
     kib = int(found[1]) * {None: 1, "M": 1024, "G": 1024 * 1024}[found[2]] if found else 0
     fmt = p.get("format")
-    extension = re.search(r"\.(raw|qcow2|vmdk|subvol)\Z", name)
+    extension = re.search(r"\.(raw|qcow2|vmdk)\Z", name)
     if extension:
         if fmt and fmt != extension[1]:
             raise ParamError({"format": f"different storage formats ({fmt} != {extension[1]})"})
@@ -132,12 +132,58 @@ def create(ctx: Ctx, p: dict[str, Any]) -> str:
     storage = check_enabled(ctx.cluster, p["storage"], node)
     if name and is_path_based(storage) and re.fullmatch(r"snap-.*\.qcow2", name):
         raise PveError(f"'{name}' is a snapshot filename, not a volume!")
-    if name and is_path_based(storage) and (not extension or re.search(r"[/\s]", name)):
+    fmt = fmt or default_format(storage)
+    if is_path_based(storage):
+        _check_file_name(name, fmt, kib)
+    else:
+        _check_disk_name(storage, vmid, fmt, name)
+    return allocate(ctx.cluster, node, storage, Wanted(vmid, fmt, kib * 1024, name or None))
+
+
+def _check_file_name(name: str, fmt: str, kib: int) -> None:
+    """Refuse a name that is not one of a disk in a directory (Plugin.pm, alloc_image)."""
+    found = re.fullmatch(r"[^/\s]+\.(raw|qcow2|vmdk|subvol)", name) if name else None
+    if name and found is None:
         raise PveError(f"unable to parse volume filename '{name}'")
-    if name and not is_path_based(storage):
-        parse_volname(storage, name)
-    wanted = Wanted(vmid, fmt or default_format(storage), kib * 1024, name or None)
-    return allocate(ctx.cluster, node, storage, wanted)
+    if found and found[1] != fmt:
+        raise PveError(
+            f"illegal name '{name}' - wrong extension for format ('{found[1]} != '{fmt}')"
+        )
+    if fmt == "subvol" and kib:
+        raise PveError("storage does not support subvol quotas")
+
+
+def _check_disk_name(storage: Storage, vmid: int, fmt: str, name: str) -> None:
+    """Refuse a name that the plugin of the storage does not give to a disk (alloc_image)."""
+    kind = storage.kind
+    if kind in ("iscsi", "iscsidirect", "pbs"):
+        raise PveError(f"can't allocate space in {'pbs' if kind == 'pbs' else 'iscsi'} storage")
+    if kind == "esxi":
+        raise PveError("creating images is not supported for PVE::Storage::ESXiPlugin")
+    if not name:
+        return
+    if kind == "lvm":
+        _check_lvm_name(storage, fmt, name)
+        return
+    prefix = f"subvol-{vmid}-" if kind == "zfspool" and fmt == "subvol" else f"vm-{vmid}-"
+    if not name.startswith(prefix):
+        raise PveError(f"illegal name '{name}' - should be '{prefix}*'")
+
+
+def _check_lvm_name(storage: Storage, fmt: str, name: str) -> None:
+    """Source: LVMPlugin.pm, verify_volname_format and alloc_lvm_image."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*[a-z0-9]", name, re.IGNORECASE):
+        raise PveError(f"lvm name '{name}' contains illegal characters")
+    parsed = parse_volname(storage, name).fmt
+    if fmt in ("raw", "qcow2") and fmt != parsed:
+        base = re.sub(r"\.[^.]+$", "", name)
+        wanted = f"{base}.qcow2" if fmt == "qcow2" else base
+        raise PveError(
+            f"volume name '{name}' does not match requested format '{fmt}' (did you mean"
+            f" '{wanted}'?)"
+        )
+    if fmt == "qcow2" and default_format(storage) != "qcow2":
+        raise PveError("snapshot-as-volume-chain option need to be enabled to use qcow2 format")
 
 
 def volume_id(p: dict[str, Any], volume: str) -> tuple[str, str]:

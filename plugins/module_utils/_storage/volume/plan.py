@@ -16,7 +16,7 @@ from ..._core.errors import Conflict, NotFound, NotSupported, QuotaExceeded
 from ..._core.quantities import readable_sizes
 from ..._resource.plan import Plan, Step
 from ..download import plan_present
-from ..types import DISK_NAMES, RAW_ONLY
+from ..types import DISK_NAMES, FORMATS, PBS_BACKUP, READ_ONLY
 from .copy import copy_step
 from .desired import DesiredVolume
 
@@ -24,6 +24,7 @@ UPLOAD, ALLOCATE, DESCRIBE, DELETE = "upload", "allocate", "describe", "delete"
 PULL, FETCH = "pull an image", "fetch a template"
 
 _IMAGES_SINCE = (9, 1)
+_EXTENSIONS = ("raw", "qcow2", "vmdk", "subvol")
 _PARTS = re.compile(r"\d+|\D+")
 
 Row = Mapping[str, Any]
@@ -187,35 +188,54 @@ def _plan_delete(volume: DesiredVolume, found: Row | None) -> Plan:
     return Plan((step,), {"volid": volume.volid, "size": found.get("size")}, {})
 
 
-def require_disk_name(volume: DesiredVolume, kind: str) -> None:
-    """Raise ValidationFailed for a disk whose name the type of its storage does not have, and for
+def require_disk_name(volume: DesiredVolume, kind: str, *, chains: bool = False) -> None:
+    """Raise ValidationFailed for a volume whose name the type of its storage does not have, and for
     a new disk whose name or format PVE refuses or replaces.
+
+    `chains`: snapshots of a disk on this LVM are volumes, and new disks are qcow2 by default.
     """
-    if volume.file.content != "images" or kind not in DISK_NAMES:
-        return
-    pattern, form = DISK_NAMES[kind]
+    content, form = volume.file.content, ""
     why = None
-    if not pattern.fullmatch(volume.name):
-        why = f"is not a name that storages of type {kind} give to disks"
-    elif volume.is_new_disk:
-        why = _find_wrong_name(volume, kind)
-    if why is not None:
+    if kind == "pbs" and not (content == "backup" and PBS_BACKUP.fullmatch(volume.name)):
+        why, form = "is not a name of a backup on a backup server", "backup/vm/VMID/TIME"
+    elif content == "images" and kind == "cephfs":
+        why = f"is a disk, which storages of type {kind} do not have"
+    elif content == "images" and kind in DISK_NAMES:
+        why, form = _find_wrong_disk(volume, kind, chains), DISK_NAMES[kind][1]
+    if why is None:
+        return
+    step = "Name another storage"
+    if form:
         step = f"Name it {volume.file.storage}:{form}"
-        raise validate.refused("volume", volume.volid, why, step)
+    raise validate.refused("volume", volume.volid, why, step)
 
 
-def _find_wrong_name(volume: DesiredVolume, kind: str) -> str | None:
+def _find_wrong_disk(volume: DesiredVolume, kind: str, chains: bool) -> str | None:
+    """Return why a storage of this type does not have the disk, or cannot create or delete it."""
+    pattern, _form = DISK_NAMES[kind]
+    if not pattern.fullmatch(volume.name):
+        return f"is not a name that storages of type {kind} give to disks"
+    if kind in READ_ONLY and (volume.is_new_disk or not volume.present):
+        return f"is on a storage of type {kind}, which neither creates nor deletes disks"
+    return _find_wrong_name(volume, kind, chains) if volume.is_new_disk else None
+
+
+def _find_wrong_name(volume: DesiredVolume, kind: str, chains: bool) -> str | None:
     """Return why PVE does not create a disk of this name, or None (alloc_image of the plugins)."""
     if volume_owner(volume.volid) != volume.vmid:
         return f"does not belong to guest {volume.vmid}"
+    default = "qcow2" if chains else "raw"
     extension = volume.name.rpartition(".")[2]
-    if extension not in ("raw", "qcow2", "vmdk"):
-        extension = volume.format or "raw"
-    if volume.format not in (None, extension):
+    named = extension if extension in _EXTENSIONS else None
+    if volume.format and named not in (None, volume.format):
         return f"is not the name of a disk of format {volume.format}"
-    if extension in ("qcow2", "vmdk") and kind in RAW_ONLY:
-        return f"has format {extension}, which storages of type {kind} do not have"
-    prefix = f"subvol-{volume.vmid}-" if extension == "subvol" else f"vm-{volume.vmid}-"
+    found = named or volume.format or default
+    allowed = ("raw", "qcow2") if chains else FORMATS[kind]
+    if found not in allowed:
+        return f"has format {found}, which storages of type {kind} do not have"
+    if chains and found == "qcow2" and extension != "qcow2":
+        return "needs the ending .qcow2, or format=raw: new disks of the storage are qcow2"
+    prefix = f"subvol-{volume.vmid}-" if found == "subvol" else f"vm-{volume.vmid}-"
     if "/" not in volume.name and not volume.name.startswith(prefix):
         return f"does not begin with {prefix}"
     return None

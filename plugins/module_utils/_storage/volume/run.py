@@ -60,7 +60,8 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
     volume = replace(desired, file=replace(desired.file, node=node))
     place = cluster.storage_on(volume.file.storage, str(node))
     if place is not None:
-        require_disk_name(volume, place.kind)
+        chains = place.kind == "lvm" and volume.is_new_disk and _has_chains(client, volume)
+        require_disk_name(volume, place.kind, chains=chains)
     if desired.template and desired.present:
         volume = _with_template(client, volume)
     if desired.source and desired.present:
@@ -70,6 +71,12 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
         files = _files_of(client, volume, params)
         return apply_plan(StoredSnippet(client, volume, volume.data, files), check_mode)
     return apply_plan(StoredVolume(client, volume, timeout, cluster), check_mode)
+
+
+def _has_chains(client: Client, volume: DesiredVolume) -> bool:
+    """Return whether snapshots of the disks of a storage are volumes; one request."""
+    definition = client.get("storage", volume.file.storage)
+    return str(definition.get("snapshot-as-volume-chain") or "0") == "1"
 
 
 def _files_of(client: Client, volume: DesiredVolume, params: Mapping[str, Any]) -> SnippetDirectory:
