@@ -181,3 +181,40 @@ def test_disk_that_cannot_be_attached(lab: Lab, options: dict[str, Any], why: st
     lab.run("vm", **own, disks=[{"name": "scsi0", "size": "1G"}])
     disk = {"name": "scsi1", "volume": there, **options}
     assert why in refused(lab, "vm", **own, disks=[disk])["msg"]
+
+
+SLOTS = [("vm", "disks", "scsi6"), ("vm", "disks", "unused0"), ("container", "mounts", "unused3")]
+
+
+@pytest.mark.parametrize(("module", "option", "slot"), SLOTS)
+def test_a_disk_that_another_guest_uses_is_not_destroyed(
+    lab: Lab, module: str, option: str, slot: str
+) -> None:
+    """PVE looks at the configuration of the guest itself only (qemu-server: QemuServer.pm,
+    try_deallocate_drive; pve-container: LXC.pm, delete_mountpoint_volume).
+    """
+    own = VM if module == "vm" else CONTAINER
+    name = f"gives-{module}-{slot}"
+    vmid = lab.run(module, name=name, node="pve1", **own)[module]["vmid"]
+    volume = f"ceph:vm-{vmid}-data"
+    lab.run("volume", volume=volume, node="pve1", vmid=vmid, size="1G")
+    where = "vms" if module == "vm" else "containers"
+    lab.simulator.ask("PUT", f"/{where}/{vmid}", {"config": {slot: volume}})
+    body: dict[str, Any] = {"config": {"mp4": f"{volume},mp=/y,size=1G"}}
+    lab.simulator.ask("PUT", f"/containers/{THEIRS}", body)
+    task: dict[str, Any] = {"name": name, option: [{"name": slot, "state": "absent"}]}
+    result = refused(lab, module, **task)
+    assert f"guest {THEIRS} uses {volume} as mp4" in result["msg"]
+    lab.simulator.ask("PUT", f"/containers/{THEIRS}", {"config": {"mp4": None}})
+    assert lab.run(module, **task)["changed"]
+    assert not lab.run(module, **task)["changed"]
+
+
+def test_a_volume_of_another_guest_leaves_the_configuration_and_stays(lab: Lab) -> None:
+    """PVE destroys no volume of another guest, so nothing is refused."""
+    vmid = lab.run("vm", name="borrows", node="pve1", **VM)["vm"]["vmid"]
+    lab.simulator.ask("PUT", f"/vms/{vmid}", {"config": {"scsi6": f"{ROOT},size=1G"}})
+    task: dict[str, Any] = {"name": "borrows", "disks": [{"name": "scsi6", "state": "absent"}]}
+    assert lab.run("vm", **task)["changed"]
+    found = lab.client.get("nodes", "pve1", "storage", "ceph", "content")
+    assert ROOT in [row["volid"] for row in found]

@@ -41,7 +41,7 @@ from .intent import DecidedPlan, GuestIntent
 from .place import choose_place, with_nearest_copy
 from .placed import AnyBlueprint, GuestBlueprint, NumberedGuest, PlacedGuest, with_vmid
 from .reads import GuestReads
-from .volumes import require_own_volumes
+from .volumes import require_no_other_users, require_own_volumes
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -225,6 +225,8 @@ class GuestFlow(Generic[AnyContext]):
         sets, target = intent.change.sets, intent.actual.target
         require_own_volumes(context.client, guest, sets, target, cluster, actual.vmid)
         require_handover(context.client, intent.desired, intent.actual, cluster)
+        removed = intent.change.drives.removed
+        require_no_other_users(context.client, intent.actual, removed)
         decision = self.decide(reads, intent, cluster)
         return GuestPlan(
             self,

@@ -19,7 +19,7 @@ from ..._cluster.storages.volume_users import (
 )
 from ..._cluster.tenant import owns
 from ..._core.errors import ConfigurationError, Conflict, ForeignTenant
-from ..model import Guest
+from ..model import Actual, Guest
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -59,6 +59,29 @@ def require_own_volumes(
                 require_own_source(user.row, user.tags, tag, prefix, shared)
             else:
                 _require_own_user(guest, volume, user, may_share=is_shared)
+
+
+def require_no_other_users(client: Client, actual: Actual, slots: Iterable[str]) -> None:
+    """Raise Conflict if another guest uses a disk whose volume would be destroyed.
+
+    PVE destroys only volumes with the VMID of the guest, and looks at no other guest; a volume of
+    another guest leaves the configuration and stays (qemu-server: QemuServer.pm,
+    try_deallocate_drive; pve-container: LXC.pm, delete_mountpoint_volume).
+    """
+    volumes = actual.kind.volumes_in(actual.target)
+    for slot in sorted(volumes.keys() & set(slots)):
+        volume = volumes[slot]
+        if volume_owner(volume) != actual.vmid:
+            continue
+        for user in read_volume_users(client, volume, clones=False):
+            if user.row.vmid == actual.vmid:
+                continue
+            raise Conflict(
+                attempted=f"{slot} of {actual.label} was not removed",
+                answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
+                next_step="Detach it there first, or write state=detached here",
+                reason="in use",
+            )
 
 
 def missing_volumes(reads: GuestReads, volumes: Iterable[str], node: str) -> list[str]:
