@@ -15,12 +15,15 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._sdn import run as sdn_run
+from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import TYPES
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.resource import SdnTransaction
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.token_file import token_file
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
+from tests.simulator.sdn import objects
 
 ROOT = ("cluster", "sdn")
+EVPN: dict[str, Any] = {"name": "ctl1", "type": "evpn", "asn": 1, "peers": ["10.0.0.1"]}
 ZONE: dict[str, Any] = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
 BLUE: dict[str, Any] = {"name": "blue", "zone": "teams", "tag": 110, "alias": "Team blue"}
 GREEN: dict[str, Any] = {"name": "green", "zone": "teams", "tag": 120}
@@ -173,6 +176,17 @@ def test_each_type_of_zone_is_created(lab: Lab) -> None:
         ({"zones": [{"name": "toolongname", "type": "simple"}]}, "2 to 8 letters"),
         ({"zones": [{"name": "a-b", "type": "simple"}]}, "2 to 8 letters"),
         ({"zones": [{"name": "new"}]}, "it is new and has no type"),
+        ({"zones": [{"name": "new", "type": "qinq", "tag": 5}]}, "type qinq needs bridge"),
+        ({"zones": [{**LAB, "vrf_vxlan": 5}]}, "type simple does not have vrf_vxlan"),
+        ({"zones": [{**LAB, "dnszone": "lab.example.com"}]}, "dnszone needs a name server"),
+        ({"controllers": [{**EVPN, "loopback": "lo"}]}, "type evpn does not have loopback"),
+        ({"controllers": [{"name": "ctl1", "type": "bgp", "asn": 1}]}, "type bgp needs node"),
+        ({"ipams": [{"name": "ipam1"}]}, "it is new and has no type"),
+        (
+            {"ipams": [{"name": "ipam1", "type": "netbox", "token": "hush-1"}]},
+            "type netbox needs url",
+        ),
+        ({"dns": [{"name": "dns1", "type": "powerdns", "key": "hush-1"}]}, "needs url"),
         ({"zones": [{**LAB, "ipam": "gone"}]}, "there is no IPAM 'gone'"),
         ({"vnets": [{**GREEN, "tag": 110}]}, "VNet 'blue' has tag 110 too"),
         ({"vnets": [{**GREEN, "tag": 4095}]}, "not between 1 and 4094"),
@@ -205,6 +219,16 @@ def test_mistakes_are_refused(lab: Lab, options: dict[str, Any], said: str) -> N
     do(lab, "sdn", **WHOLE)
     assert said in refused(lab, "sdn", **options)["msg"]
     require_free(lab)
+
+
+def test_the_types_have_the_properties_of_the_server() -> None:
+    """pve-network: the options of SDN/{Zones,Controllers,Ipams,Dns}/*Plugin.pm."""
+    known = {"zones": objects.ZONES, "controllers": objects.CONTROLLERS}
+    for kind, types in {**known, "ipams": objects.IPAMS, "dns": objects.DNS}.items():
+        assert TYPES[kind].keys() == types.keys()
+        for name, (required, optional) in TYPES[kind].items():
+            assert set(required.split()) == types[name].required
+            assert set(optional.split()) == types[name].optional - {"reversev6mask"}
 
 
 def test_a_vnet_that_a_guest_uses_is_not_removed(lab: Lab) -> None:

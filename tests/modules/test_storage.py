@@ -196,6 +196,7 @@ def test_another_type_or_a_fixed_option_is_refused(lab: Lab) -> None:
         ),
         ({"type": "pbs", "server": "b", "datastore": "d", "fingerprint": "ab"}, "fingerprint"),
         ({"type": "pbs", "server": "b", "datastore": "d", "master_pubkey": "x"}, "encryption_key"),
+        ({"type": "pbs", "server": "b", "datastore": "d", "encryption_key": "x1"}, "autogen"),
         ({"type": "esxi", "server": "b", "username": "u"}, "server_password is required"),
         ({"type": "nfs", "server": "", "export": "/x"}, "is empty"),
         ({"type": "nfs", "server": "b", "export": "/x", "options": "a b"}, "contains blanks"),

@@ -49,6 +49,7 @@ _TOKEN = re.compile(rf"[^\s:/]+@{_REALM}!{_REALM}")
 _LVM_NAME = re.compile(r"[a-z0-9][a-z0-9\-_.]*[a-z0-9]", re.IGNORECASE)
 _HA_NODE = re.compile(rf"{_LABEL}(?::\d+)?")
 _HA_RESOURCE = re.compile(r"[a-z]+:\S+")
+_FABRIC_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,6}[a-zA-Z0-9]?")
 _ISIS_NET = re.compile(r"[a-f0-9]{2}(?:\.[a-f0-9]{4}){3,9}\.[a-f0-9]{2}", re.IGNORECASE)
 _REFERENCE = re.compile(r"(?:dc/|guest/)?[A-Za-z][A-Za-z0-9\-_]+")
 _LONGEST_REFERENCE = 64
@@ -348,6 +349,8 @@ _CHECKS: dict[str, FindBreach] = {
     "pve-realm": _matches(re.compile(_REALM), "realm"),
     "pve-roleid": _matches(_SIMPLE_NAME, "name of a role"),
     "pve-sdn-bgp-rt": _is(_route_target, "BGP route target"),
+    # pve-network: Fabrics.pm
+    "pve-sdn-fabric-id": _matches(_FABRIC_ID, "fabric ID"),
     # pve-network: Controllers/IsisPlugin.pm
     "pve-sdn-isis-net": _matches(_ISIS_NET, "IS-IS net"),
     # pve-storage: Storage/Plugin.pm

@@ -33,7 +33,27 @@ SECOND_FACTOR: Mapping[str, Mapping[str, Any]] = {
     "digits": {"type": "integer", "minimum": 6, "maximum": 8},
     "step": {"type": "integer", "minimum": 10},
 }
-_NAMED = {"realm-sync-options": REALM_SYNC, "pve-tfa-config": SECOND_FACTOR}
+# pve-guest-common: VZDump/Common.pm; pve-storage: Storage/Plugin.pm
+_FLEECING: Mapping[str, Mapping[str, Any]] = {
+    "enabled": {"type": "boolean", "default_key": 1},
+    "storage": {"format": "pve-storage-id"},
+}
+_PERFORMANCE: Mapping[str, Mapping[str, Any]] = {
+    "max-workers": {"type": "integer", "minimum": 1, "maximum": 256},
+    "pbs-entries-max": {"type": "integer", "minimum": 1},
+}
+_COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+_PRUNE: Mapping[str, Mapping[str, Any]] = {
+    "keep-all": {"type": "boolean"},
+    **{f"keep-{one}": _COUNT for one in "last hourly daily weekly monthly yearly".split()},
+}
+_NAMED = {
+    "backup-fleecing": _FLEECING,
+    "backup-performance": _PERFORMANCE,
+    "prune-backups": _PRUNE,
+    "pve-tfa-config": SECOND_FACTOR,
+    "realm-sync-options": REALM_SYNC,
+}
 # Parameters whose value is not shown.
 _SECRETS = ("client-key", "encryption-key", "key", "keys", "password", "token")
 

@@ -171,6 +171,8 @@ def _interface(one: Any) -> str:
             continue
         if key in ("ip", "ip6"):
             value = ipaddress.ip_interface(str(value))
+        if re.search(r"[,;=\s]", str(value)):
+            raise ValueError(f"{key} has a separator")
         found.append(f"{key}={value}")
     return ",".join(found)
 

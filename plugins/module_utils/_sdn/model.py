@@ -138,6 +138,34 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 
+_NAMING = "nodes mtu dns reversedns dnszone ipam"
+_EVPN = (
+    "exitnodes exitnodes-local-routing exitnodes-primary advertise-subnets mac rt-import vxlan-port"
+    " disable-arp-nd-suppression bridge-disable-mac-learning"
+)
+# The required and the optional properties of each type (pve-network: the options of
+# SDN/{Zones,Controllers,Ipams,Dns}/*Plugin.pm).
+TYPES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    ZONES: {
+        "simple": ("", f"{_NAMING} dhcp"),
+        "vlan": ("bridge", f"{_NAMING} bridge-disable-mac-learning"),
+        "qinq": ("bridge tag", f"{_NAMING} bridge-disable-mac-learning vlan-protocol"),
+        "vxlan": ("", f"{_NAMING} peers vxlan-port fabric"),
+        "evpn": ("controller vrf-vxlan", f"{_NAMING} {_EVPN}"),
+    },
+    CONTROLLERS: {
+        "evpn": ("asn", "peers fabric"),
+        "bgp": ("node asn peers", "bgp-multipath-as-path-relax ebgp ebgp-multihop loopback"),
+        "isis": ("isis-domain isis-net isis-ifaces node", "loopback"),
+    },
+    IPAMS: {
+        "pve": ("", ""),
+        "netbox": ("url token", "fingerprint"),
+        "phpipam": ("url token section", "fingerprint"),
+    },
+    DNS: {"powerdns": ("url key", "ttl reversemaskv6 fingerprint")},
+}
+
 
 @dataclass(frozen=True)
 class DesiredSdn:

@@ -4,7 +4,8 @@
 
 """Refuses invalid changes that Proxmox VE accepts, or refuses only halfway (pure).
 
-Source: pve-network, src/PVE/Network/SDN/Zones/*Plugin.pm, VnetPlugin.pm and SubnetPlugin.pm.
+Source: pve-network, src/PVE/Network/SDN/Zones/*Plugin.pm, VnetPlugin.pm and SubnetPlugin.pm, and
+API2/Network/SDN/Zones.pm.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .model import (
     IPAMS,
     NOUNS,
     SUBNETS,
+    TYPES,
     VNETS,
     ZONES,
     SdnContext,
@@ -73,6 +75,8 @@ def _violations(running: Sections, after: Sections, around: SdnContext) -> Itera
         yield from _unused(kind, running, after)
     yield from _peers(running, after)
     yield from _zones(running, after, around)
+    for kind in TYPES:
+        yield from _properties_of_type(kind, running, after)
     for name, entry in after[CONTROLLERS].items():
         if not _is_unchanged(CONTROLLERS, name, running, after):
             yield from _places(f"Controller '{name}' was refused", entry, around)
@@ -100,14 +104,31 @@ def _zones(running: Sections, after: Sections, around: SdnContext) -> Iterator[F
     for name, entry in after[ZONES].items():
         label = f"Zone '{name}' was refused"
         before = running[ZONES].get(name, {}).get("type")
-        if not entry.get("type"):
-            yield refused(label, "it is new and has no type", "Set type")
-        if before and before != entry["type"]:
+        if before and before != entry.get("type"):
             answer = f"its type is {before}, and Proxmox VE cannot change it to {entry['type']}"
             yield refused(label, answer, "Remove the zone first, or use another name")
         yield from _references(label, entry, after)
         if not _is_unchanged(ZONES, name, running, after):
             yield from _places(label, entry, around)
+
+
+def _properties_of_type(kind: str, running: Sections, after: Sections) -> Iterator[FleetError]:
+    """Yield an error for each property that an object of its type must or cannot have."""
+    for name, entry in after.get(kind, {}).items():
+        if _is_unchanged(kind, name, running, after):
+            continue
+        label, type_ = f"{NOUNS[kind].capitalize()} '{name}' was refused", entry.get("type", "")
+        if not type_:
+            yield refused(label, "it is new and has no type", "Set type")
+        required, optional = TYPES[kind].get(type_, (" ".join(entry), ""))
+        for key in sorted(set(required.split()) - entry.keys()):
+            option = key.replace("-", "_")
+            yield refused(label, f"type {type_} needs {option}", f"Set {option}")
+        for key in sorted(entry.keys() - {"type", *required.split(), *optional.split()}):
+            option = key.replace("-", "_")
+            yield refused(label, f"type {type_} does not have {option}", f"Remove {option}")
+        if entry.get("dnszone") and not entry.get("dns"):
+            yield refused(label, "dnszone needs a name server", "Set dns")
 
 
 def _used_zones(running: Sections, after: Sections) -> Iterator[FleetError]:

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 
 from .._cluster.state import ClusterState
 from .._cluster.storages.volume_users import read_volume_users
@@ -88,6 +89,14 @@ def _require_secrets(desired: DesiredResource, attempted: str) -> None:
             next_step="Set server_password",
             reason="server_password",
         )
+    key = desired.secrets.get("encryption_key")
+    if key and key != "autogen" and "data" not in _keys_of(key):
+        raise ValidationFailed(
+            attempted=attempted,
+            answer="encryption_key is not an encryption key",
+            next_step="Use the JSON text of a key file of proxmox-backup-client, or autogen",
+            reason="encryption_key",
+        )
     if desired.secrets.get("master_pubkey") and not desired.secrets.get("encryption_key"):
         raise ValidationFailed(
             attempted=attempted,
@@ -95,6 +104,15 @@ def _require_secrets(desired: DesiredResource, attempted: str) -> None:
             next_step="Set encryption_key, or leave out master_pubkey",
             reason="master_pubkey",
         )
+
+
+def _keys_of(text: str) -> Collection[str]:
+    """Return the keys of an object as JSON, none for another text (pve-storage: PBSPlugin.pm)."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return ()
+    return found if isinstance(found, dict) else ()
 
 
 def require_supported(options: Iterable[str], version: tuple[int, int], attempted: str) -> None:

@@ -184,8 +184,6 @@ UNUSED = re.compile(
     r"/agent/|/tfa|/access/(vnc)?ticket|remote_migrate|mtunnel|config/(join|nodes)|cluster/config$"
     r"|prefix-lists|route-maps|dbus-vmstate|proxy$|shell$|/execute$|oci-registry|/ceph/(fs|init)|-cpus"
 )
-# Options list fewer words as their choices.
-MOST_CHOICES = 50
 # Parameters whose format the code of PVE checks, without a name in the schema.
 UNNAMED = {("/nodes/{node}/time", "timezone"): "timezone-of-node"}
 # Parameters that the collection writes itself.
@@ -348,6 +346,8 @@ def request_rules() -> dict[str, dict[str, dict[str, Any]]]:
                         if fact in FORMS or own[fact] == old.get(fact)
                     }
                 known = found.setdefault(name, {}).setdefault(of_any_kind(path), own)
+                if {own.get("type"), known.get("type")} == {"integer", "number"}:
+                    own["type"] = known["type"] = "number"
                 found[name][of_any_kind(path)] = {
                     fact: own[fact] for fact in own if own[fact] == known.get(fact)
                 }
@@ -372,8 +372,6 @@ def request_rule(rule: dict[str, Any]) -> dict[str, Any]:
         items = request_rule(rule.get("items") or {})
         return {"items": items} if items else {}
     kept = {key: fact for key, fact in facts(rule).items() if key in JUDGED}
-    if len(kept.get("enum", ())) <= MOST_CHOICES:
-        kept.pop("enum", None)
     for bound in ("minimum", "maximum"):
         if bound in kept:
             kept[bound] = int(kept[bound])

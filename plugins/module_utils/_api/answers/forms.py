@@ -89,7 +89,7 @@ def like(pattern: str, what: str) -> Form:
 count = like("[0-9]{0,18}", "a whole number")
 memory = like("(?:(?:current=)?[0-9]{1,18}(?:,.*)?)?", "an amount of memory")
 option_name = like("[A-Za-z0-9_-]{1,64}", "the name of an option")
-retention = like("([a-z-]+=[0-9]{1,9}(,|$))*", "a rule for old backups")
+retention = like("([a-z-]+=[0-9]{1,18}(,|$))*", "a rule for old backups")
 position = like("[0-9]{1,18}", "a position")
 rule_type = like("in|out|forward|group", "the type of a rule")
 properties = like("[^=,]+=[^,]*(,[^=,]+=[^,]*)*", "a list of properties")

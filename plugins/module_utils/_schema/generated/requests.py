@@ -31,6 +31,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "action": {"maxLength": 20, "minLength": 2, "pattern": "[A-Za-z][A-Za-z0-9\\-\\_]+"},
     "address": {"format": "ipv4"},
     "address6": {"format": "ipv6"},
+    "affinity": {"enum": ["positive", "negative"]},
     "alias": {"maxLength": 256, "pattern": "(?i:[\\(\\)-_.\\w\\d\\s]{0,256})"},
     "allowed_ips": {"items": {"format": "FullRangeCIDR"}},
     "api": {
@@ -57,37 +58,60 @@ PARAMETERS: dict[str, dict[str, Any]] = {
             "world4you yandex360 yc zilore zone zoneedit zonomi "
         ).split()
     },
+    "application": {"enum": ["rbd", "cephfs", "rgw"]},
     "ashift": {"maximum": 16, "minimum": 9, "type": "integer"},
     "asn": {"maximum": 4294967295, "minimum": 0, "type": "integer"},
     "audiences": {"pattern": '^[^\\x00-\\x1F\\x7F <>#"]*$'},
     "ballooning-target": {"maximum": 100, "minimum": 0, "type": "integer"},
     "base": {"format": "pve-volume-id"},
     "base_dn": {"maxLength": 256},
+    "bgp-mode": {"enum": ["auto", "external", "internal"]},
     "bind_dn": {"maxLength": 256},
     "blocksize": {"format": "pve-storage-zfs-blocksize"},
     "bond-primary": {"format": "pve-iface"},
+    "bond_mode": {
+        "enum": (
+            "balance-rr active-backup balance-xor broadcast 802.3ad "
+            "balance-tlb balance-alb balance-slb lacp-balance-slb "
+            "lacp-balance-tcp "
+        ).split()
+    },
+    "bond_xmit_hash_policy": {"enum": ["layer2", "layer2+3", "layer3+4"]},
     "bridge_ports": {"format": "pve-iface-list"},
     "bridge_vids": {"format": "pve-vlan-id-or-range-list"},
     "bwlimit": {"minimum": 0, "type": "integer"},
     "certificates": {"format": "pem-certificate-chain"},
+    "checksum-algorithm": {"enum": ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"]},
     "cidr": {"format": "IPorCIDR"},
     "cidr6": {"format": "CIDRv6"},
     "client-id": {"maxLength": 256},
     "client-key": {"maxLength": 256},
     "code": {"maxLength": 4096},
+    "command": {
+        "enum": (
+            "fsfreeze-freeze fsfreeze-status fsfreeze-thaw fstrim get-fsinfo "
+            "get-host-name get-memory-block-info get-memory-blocks get-osinfo "
+            "get-time get-timezone get-users get-vcpus info "
+            "network-get-interfaces ping shutdown suspend-disk suspend-hybrid "
+            "suspend-ram "
+        ).split()
+    },
+    "compress": {"enum": ["0", "1", "gzip", "lzo", "zstd"]},
+    "compression": {"enum": ["on", "off", "gzip", "lz4", "lzjb", "zle", "zstd"]},
     "confirmation-password": {"maxLength": 64, "minLength": 5},
     "consent-text": {"maxLength": 65536},
+    "console": {"enum": ["applet", "vv", "html5", "xtermjs"]},
     "contact": {"format": "email-list"},
-    "content": {"format": "pve-storage-content"},
+    "content": {"enum": ["iso", "vztmpl", "import"], "format": "pve-storage-content"},
     "content-dirs": {"format": "pve-dir-override-list"},
     "cputype": {"format": "pve-configid", "maxLength": 40},
     "crs": {
         "format": {
-            "ha": {},
+            "ha": {"enum": ["basic", "static", "dynamic"]},
             "ha-auto-rebalance": {"type": "boolean"},
             "ha-auto-rebalance-hold-duration": {"minimum": 0, "type": "number"},
             "ha-auto-rebalance-margin": {"maximum": 100, "minimum": 0, "type": "number"},
-            "ha-auto-rebalance-method": {},
+            "ha-auto-rebalance-method": {"enum": ["bruteforce", "topsis"]},
             "ha-auto-rebalance-threshold": {"maximum": 100, "minimum": 0, "type": "number"},
             "ha-rebalance-on-start": {"type": "boolean"},
         }
@@ -97,6 +121,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "description": {"maxLength": 4096},
     "dest": {"format": "pve-fw-addr-spec", "maxLength": 512},
     "devices": {"format": "string-list"},
+    "dhcp": {"enum": ["dnsmasq"]},
     "dhcp-dns-server": {"format": "ip"},
     "dhcp-range": {"items": {"format": "pve-sdn-dhcp-range"}},
     "directory": {"pattern": "^https?://.*"},
@@ -134,7 +159,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "expire": {"minimum": 0, "type": "integer"},
     "export": {"format": "pve-storage-path"},
     "fabric": {"format": "pve-sdn-fabric-id"},
+    "fencing": {"enum": ["watchdog", "hardware", "both"]},
     "filename": {"maxLength": 255},
+    "filesystem": {"enum": ["ext4", "xfs"]},
     "filter": {"maxLength": 2048},
     "fingerprint": {"pattern": "([A-Fa-f0-9]{2}:){31}[A-Fa-f0-9]{2}"},
     "firstname": {"maxLength": 1024},
@@ -142,6 +169,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "pattern": ("(?:(?:([+-])([a-zA-Z0-9\\-_\\.]+))(;(?:([+-])([a-zA-Z0-9\\-_\\.]+)))*)")
     },
     "fleecing": {"format": "backup-fleecing"},
+    "format": {"enum": ["raw", "qcow2", "subvol", "vmdk"]},
     "fs-name": {"format": "pve-configid"},
     "gateway": {"format": "ip"},
     "gateway6": {"format": "ipv6"},
@@ -154,7 +182,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "groups": {"format": "pve-groupid-list"},
     "groups-claim": {"maxLength": 256, "pattern": "(?:[A-Za-z0-9\\.\\-_]+)"},
     "guest-phys-bits": {"maximum": 64, "minimum": 32, "type": "integer"},
-    "ha": {"format": {"shutdown_policy": {}}},
+    "ha": {
+        "format": {"shutdown_policy": {"enum": ["freeze", "failover", "conditional", "migrate"]}}
+    },
     "hello_interval": {"maximum": 600, "minimum": 1, "type": "number"},
     "hostname": {"format": "dns-name"},
     "http_proxy": {"pattern": "http://.*"},
@@ -164,6 +194,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "idlist": {"format": "pve-configid-list"},
     "iface": {"format": "pve-iface", "maxLength": 20, "minLength": 2},
     "index": {"type": "integer"},
+    "influxdbproto": {"enum": ["udp", "http", "https"]},
     "ionice": {"maximum": 8, "minimum": 0, "type": "integer"},
     "ip": {"format": "ipv4"},
     "ip6": {"format": "ipv6"},
@@ -178,7 +209,19 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "issuer-url": {"maxLength": 256},
     "job-id": {"maxLength": 50, "pattern": "\\S+"},
+    "keyboard": {
+        "enum": (
+            "de de-ch da en-gb en-us es fi fr fr-be fr-ca fr-ch hu is it ja "
+            "lt mk nl no pl pt pt-br sv sl tr "
+        ).split()
+    },
     "keys": {"pattern": "[0-9a-zA-Z!=]{0,4096}"},
+    "language": {
+        "enum": (
+            "ar ca da de en es eu fa fr hr he it ja ka kr nb nl nn pl pt_BR "
+            "ru sl sv tr ukr zh_CN zh_TW "
+        ).split()
+    },
     "lastname": {"maxLength": 1024},
     "level": {"maximum": 4294967295, "minimum": 0, "type": "integer"},
     "location": {
@@ -189,6 +232,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         }
     },
     "lockwait": {"minimum": 0, "type": "integer"},
+    "log": {"enum": ("emerg alert crit err warning notice info debug nolog ").split()},
+    "log_level_forward": {
+        "enum": ("emerg alert crit err warning notice info debug nolog ").split()
+    },
+    "log_level_in": {"enum": ("emerg alert crit err warning notice info debug nolog ").split()},
+    "log_level_out": {"enum": ("emerg alert crit err warning notice info debug nolog ").split()},
     "log_ratelimit": {
         "format": {
             "burst": {"minimum": 0, "type": "integer"},
@@ -211,10 +260,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
                     ".\\d+)+(\\+pve\\d+)?(\\.pxe)?|virt(?:-\\d+(\\.\\d+)+)?(\\+pve\\d+)?)"
                 ),
             },
-            "viommu": {},
+            "viommu": {"enum": ["intel", "virtio"]},
         }
     },
     "macro": {"maxLength": 128},
+    "mailnotification": {"enum": ["always", "failure"]},
     "mailto": {"items": {"format": "email-or-username"}},
     "mailto-user": {"items": {"format": "pve-userid"}},
     "map": {
@@ -241,10 +291,18 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "max_restart": {"minimum": 0, "type": "integer"},
     "max_workers": {"minimum": 1, "type": "integer"},
     "maxworkers": {"maximum": 64, "minimum": 1, "type": "integer"},
+    "method": {"enum": ["post", "put", "get"]},
     "migratedfrom": {"format": "pve-node"},
-    "migration": {"format": {"network": {"format": "CIDR"}, "type": {"default_key": 1}}},
+    "migration": {
+        "format": {
+            "network": {"format": "CIDR"},
+            "type": {"default_key": 1, "enum": ["secure", "insecure"]},
+        }
+    },
     "migration_network": {"format": "CIDR"},
+    "migration_type": {"enum": ["secure", "insecure"]},
     "min_size": {"maximum": 7, "minimum": 1, "type": "integer"},
+    "mode": {"enum": ["snapshot", "suspend", "stop"]},
     "mon-address": {"format": "ip-list"},
     "monhost": {"format": "pve-storage-portal-dns-list"},
     "mountpoint": {"format": "pve-storage-path"},
@@ -263,11 +321,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "node_id": {"format": "pve-node"},
     "nodes": {"format": "pve-node-list"},
     "notes-template": {"maxLength": 1024},
+    "notification-mode": {"enum": ["auto", "legacy-sendmail", "notification-system"]},
     "notify": {
         "format": {
-            "fencing": {},
-            "package-updates": {},
-            "replication": {},
+            "fencing": {"enum": ["always", "never"]},
+            "package-updates": {"enum": ["auto", "always", "never"]},
+            "replication": {"enum": ["always", "never"]},
             "target-fencing": {},
             "target-package-updates": {},
             "target-replication": {},
@@ -275,8 +334,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "options": {"format": "pve-storage-options"},
     "osds-per-device": {"minimum": 1, "type": "integer"},
+    "otel-compression": {"enum": ["none", "gzip"]},
     "otel-headers": {"maxLength": 1024},
     "otel-max-body-size": {"minimum": 1024, "type": "integer"},
+    "otel-protocol": {"enum": ["http", "https"]},
     "otel-resource-attributes": {"maxLength": 1024},
     "otel-timeout": {"maximum": 10, "minimum": 1, "type": "integer"},
     "ovs_bonds": {"format": "pve-iface-list"},
@@ -284,24 +345,34 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "ovs_options": {"maxLength": 1024},
     "ovs_ports": {"format": "pve-iface-list"},
     "ovs_tag": {"maximum": 4094, "minimum": 1, "type": "integer"},
+    "pbs-change-detection-mode": {"enum": ["legacy", "data", "metadata"]},
     "peer-group-name": {"format": "pve-configid"},
     "peers": {"format": "ip-list"},
     "performance": {"format": "backup-performance"},
     "persistent_keepalive": {"maximum": 65535, "minimum": 0, "type": "number"},
+    "pg_autoscale_mode": {"enum": ["on", "off", "warn"]},
     "pg_num": {"maximum": 32768, "minimum": 1, "type": "integer"},
     "pg_num_min": {"maximum": 32768, "type": "integer"},
     "phys-bits": {"format": "pve-phys-bits"},
     "pigz": {"type": "integer"},
+    "policy_forward": {"enum": ["ACCEPT", "DROP"]},
+    "policy_in": {"enum": ["ACCEPT", "REJECT", "DROP"]},
+    "policy_out": {"enum": ["ACCEPT", "REJECT", "DROP"]},
     "poolid": {"format": "pve-poolid"},
     "port": {"maximum": 65535, "minimum": 1, "type": "integer"},
     "portal": {"format": "pve-storage-portal-dns"},
     "pos": {"minimum": 0, "type": "integer"},
+    "preallocation": {"enum": ["off", "metadata", "falloc", "full"]},
     "privs": {"format": "pve-priv-list"},
     "prompt": {"pattern": "(?:none|login|consent|select_account|\\S+)"},
     "protection_synflood_burst": {"type": "integer"},
     "protection_synflood_rate": {"type": "integer"},
     "proto": {"format": "pve-fw-protocol-spec"},
+    "protocol": {"enum": ["openfabric", "ospf", "wireguard", "bgp"]},
     "prune-backups": {"format": "prune-backups"},
+    "raidlevel": {
+        "enum": ("single mirror raid10 raidz raidz2 raidz3 draid draid2 draid3 ").split()
+    },
     "rate": {"minimum": 1, "type": "number"},
     "realm": {"format": "pve-realm", "maxLength": 32},
     "redirect-url": {"maxLength": 255},
@@ -311,8 +382,14 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "remove-vanished": {
         "pattern": "(?:(?:(?:acl|properties|entry);)*(?:acl|properties|entry))|none"
     },
+    "remove_job": {"enum": ["local", "full"]},
     "rename": {"maxLength": 64, "minLength": 2, "pattern": "[A-Za-z][A-Za-z0-9\\-\\_]+"},
-    "replication": {"format": {"network": {"format": "CIDR"}, "type": {"default_key": 1}}},
+    "replication": {
+        "format": {
+            "network": {"format": "CIDR"},
+            "type": {"default_key": 1, "enum": ["secure", "insecure"]},
+        }
+    },
     "reported-model": {
         "enum": (
             "486 a64fx athlon Broadwell Broadwell-IBRS Broadwell-noTSX "
@@ -343,9 +420,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
             "Skylake-Server-v4 Skylake-Server-v5 Westmere Westmere-IBRS "
         ).split()
     },
+    "resource-mode": {"enum": ["freeze", "ignore"]},
     "resources": {"format": "pve-ha-resource-id-list"},
     "reversemaskv6": {"type": "integer"},
     "reversev6mask": {"type": "integer"},
+    "role": {"enum": ["internal", "external"]},
     "roleid": {"format": "pve-roleid"},
     "roles": {"format": "pve-roleid-list"},
     "route-map-in": {"format": "pve-sdn-route-map-id"},
@@ -353,8 +432,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "route_filter": {"format": "pve-sdn-prefix-list-id"},
     "rt-import": {"format": "pve-sdn-bgp-rt-list"},
     "rule": {"format": "pve-configid"},
-    "saferemove-stepsize": {"type": "integer"},
+    "saferemove-stepsize": {"enum": ["1", "2", "4", "8", "16", "32"], "type": "integer"},
     "schedule": {"format": "pve-calendar-event", "maxLength": 128},
+    "scope": {"enum": ["users", "groups", "both"]},
     "secondary-controllers": {
         "items": {"maxLength": 64, "minLength": 2, "pattern": "[a-zA-Z][a-zA-Z0-9_-]*[a-zA-Z0-9]"}
     },
@@ -367,11 +447,15 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "sid": {"format": "pve-ha-resource-or-vm-id"},
     "size": {"maximum": 7, "minimum": 1, "type": "integer"},
     "slaves": {"format": "pve-iface-list"},
+    "smbversion": {"enum": ["default", "2.0", "2.1", "3", "3.0", "3.11"]},
+    "smurf_log_level": {"enum": ("emerg alert crit err warning notice info debug nolog ").split()},
     "snapname": {"format": "pve-configid", "maxLength": 40},
     "source": {"format": "pve-fw-addr-spec", "maxLength": 512},
     "sport": {"format": "pve-fw-sport-spec"},
+    "sslversion": {"enum": ["tlsv1", "tlsv1_1", "tlsv1_2", "tlsv1_3"]},
     "startall-onboot-delay": {"maximum": 300, "minimum": 0, "type": "integer"},
     "starttime": {"pattern": "\\d{1,2}:\\d{1,2}"},
+    "state": {"enum": ["started", "stopped", "enabled", "disabled", "ignored"]},
     "statestorage": {"format": "pve-storage-id"},
     "stateuri": {"maxLength": 128},
     "stopwait": {"minimum": 0, "type": "integer"},
@@ -391,8 +475,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
                     "9a-fA-F]{6})?))*"
                 )
             },
-            "ordering": {},
-            "shape": {},
+            "ordering": {"enum": ["config", "alphabetical"]},
+            "shape": {"enum": ["full", "circle", "dense", "none"]},
         }
     },
     "target": {"format": "pve-node"},
@@ -402,6 +486,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "target_size": {"pattern": "^(\\d+(\\.\\d+)?)([KMGT])?$"},
     "target_size_ratio": {"type": "number"},
     "targetstorage": {"format": "storage-pair-list"},
+    "tcp_flags_log_level": {
+        "enum": ("emerg alert crit err warning notice info debug nolog ").split()
+    },
     "template": {"maxLength": 255},
     "tfa": {"format": "pve-tfa-config", "maxLength": 128},
     "thinpool": {"format": "pve-storage-vgname"},
@@ -410,10 +497,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "tmpfilename": {"pattern": "/var/tmp/pveupload-[0-9a-f]+"},
     "tokens": {"format": "pve-tokenid-list"},
     "ttl": {"type": "integer"},
+    "type": {"enum": ["in", "out", "forward", "group"]},
     "u2f": {"format": {"appid": {}, "origin": {}}},
     "user-tag-access": {
         "format": {
-            "user-allow": {},
+            "user-allow": {"enum": ["none", "list", "existing", "free"]},
             "user-allow-list": {
                 "pattern": (
                     "(?i:[a-z0-9_][a-z0-9_\\-\\+\\.]*)(?:;(?i:[a-z0-9_][a-z0-9_\\-\\+\\.]*))*"
@@ -429,6 +517,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "validation-delay": {"maximum": 172800, "minimum": 0, "type": "integer"},
     "vgname": {"format": "pve-storage-vgname"},
     "vlan-id": {"maximum": 4094, "minimum": 1, "type": "integer"},
+    "vlan-protocol": {"enum": ["802.1q", "802.1ad"]},
     "vlan-raw-device": {"format": "pve-iface"},
     "vmid": {"format": "pve-vmid-list"},
     "vms": {"format": "pve-vmid-list"},
@@ -542,8 +631,8 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
                 "restore": {"minimum": 0, "type": "number"},
             }
         },
-        "nodes/{node}/{kind}/{vmid}/clone": {"minimum": 0},
-        "nodes/{node}/{kind}/{vmid}/migrate": {"minimum": 0},
+        "nodes/{node}/{kind}/{vmid}/clone": {"minimum": 0, "type": "number"},
+        "nodes/{node}/{kind}/{vmid}/migrate": {"minimum": 0, "type": "number"},
         "nodes/{node}/{kind}/{vmid}/move_volume": {"minimum": 0, "type": "number"},
         "storage": {
             "format": {
@@ -560,6 +649,10 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "nodes/{node}/network": {"format": "CIDRv4"},
         "nodes/{node}/{kind}/{vmid}/firewall/ipset/{name}": {"format": "IPorCIDRorAlias"},
     },
+    "command": {
+        "nodes/{node}/status": {"enum": ["reboot", "shutdown"]},
+        "nodes/{node}/{kind}/{vmid}/monitor": {},
+    },
     "comment": {
         "access/domains": {"maxLength": 4096},
         "access/users": {"maxLength": 2048},
@@ -570,6 +663,7 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "cluster/jobs/realm-sync/{id}": {"maxLength": 512},
         "cluster/replication": {"maxLength": 4096},
     },
+    "compression": {"nodes/{node}/storage/{storage}/download-url": {}},
     "content": {"storage": {"format": "pve-storage-content-list"}},
     "controller": {
         "cluster/sdn/controllers": {
@@ -584,6 +678,7 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "nodes/{node}/{kind}/{vmid}/clone": {},
         "nodes/{node}/{kind}/{vmid}/snapshot": {},
     },
+    "dhcp": {"nodes/{node}/{kind}/{vmid}/firewall/options": {}},
     "dns": {"cluster/sdn/dns": {"minLength": 2, "pattern": "[a-zA-Z][a-zA-Z0-9]*[a-zA-Z0-9]"}},
     "domain": {"storage": {"maxLength": 256}},
     "enable": {
@@ -593,6 +688,10 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "nodes/{node}/{kind}/{vmid}/firewall/options": {},
     },
     "filename": {"nodes/{node}/storage/{storage}/content": {}},
+    "format": {
+        "nodes/{node}/{kind}/{vmid}/clone": {"enum": ["raw", "qcow2", "vmdk"]},
+        "nodes/{node}/{kind}/{vmid}/move_disk": {"enum": ["raw", "qcow2", "vmdk"]},
+    },
     "gateway": {"nodes/{node}/network": {"format": "ipv4"}},
     "group": {
         "cluster/firewall/groups": {
@@ -647,6 +746,11 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "maxworkers": {"nodes/{node}/migrateall": {"minimum": 1, "type": "integer"}},
+    "mode": {
+        "access/domains": {"enum": ["ldap", "ldaps", "ldap+starttls"]},
+        "cluster/notifications/endpoints/smtp": {"enum": ["insecure", "starttls", "tls"]},
+        "cluster/notifications/matchers": {"enum": ["all", "any"]},
+    },
     "mtu": {
         "cluster/metrics/server/{id}": {"maximum": 65536, "minimum": 512, "type": "integer"},
         "cluster/sdn/zones": {"type": "integer"},
@@ -702,7 +806,7 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
                     "node": {},
                     "node_iface": {},
                     "skip_route_generation": {"type": "boolean"},
-                    "type": {},
+                    "type": {"enum": ["internal", "external"]},
                 }
             }
         }
@@ -712,7 +816,7 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "cluster/metrics/server/{id}": {"maximum": 65536, "minimum": 1, "type": "integer"},
         "cluster/notifications/endpoints/smtp": {"type": "integer"},
     },
-    "proto": {"cluster/metrics/server/{id}": {}},
+    "proto": {"cluster/metrics/server/{id}": {"enum": ["udp", "tcp"]}},
     "rename": {
         "cluster/firewall/groups": {
             "maxLength": 18,
@@ -744,11 +848,41 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "nodes/{node}/{kind}/{vmid}/migrate": {"type": "integer"},
     },
     "type": {
-        "cluster/metrics/server/{id}": {"format": "pve-configid"},
-        "cluster/sdn/controllers": {"format": "pve-configid"},
-        "cluster/sdn/dns": {"format": "pve-configid"},
-        "cluster/sdn/ipams": {"format": "pve-configid"},
-        "cluster/sdn/zones": {"format": "pve-configid"},
+        "access/domains": {"enum": ["ad", "ldap", "openid", "pam", "pve"]},
+        "cluster/acme/plugins": {"enum": ["dns", "standalone"]},
+        "cluster/ha/groups": {"enum": ["group"]},
+        "cluster/ha/resources": {"enum": ["ct", "vm"]},
+        "cluster/ha/rules": {"enum": ["node-affinity", "resource-affinity"]},
+        "cluster/metrics/server/{id}": {
+            "enum": ["graphite", "influxdb", "opentelemetry"],
+            "format": "pve-configid",
+        },
+        "cluster/replication": {"enum": ["local"]},
+        "cluster/sdn/controllers": {
+            "enum": ["bgp", "evpn", "faucet", "isis"],
+            "format": "pve-configid",
+        },
+        "cluster/sdn/dns": {"enum": ["powerdns"], "format": "pve-configid"},
+        "cluster/sdn/ipams": {"enum": ["netbox", "phpipam", "pve"], "format": "pve-configid"},
+        "cluster/sdn/vnets": {"enum": ["vnet"]},
+        "cluster/sdn/vnets/{vnet}/firewall/rules": {"enum": ["in", "out", "forward", "group"]},
+        "cluster/sdn/vnets/{vnet}/subnets": {"enum": ["subnet"]},
+        "cluster/sdn/zones": {
+            "enum": ["evpn", "faucet", "qinq", "simple", "vlan", "vxlan"],
+            "format": "pve-configid",
+        },
+        "nodes/{node}/network": {
+            "enum": (
+                "bridge bond eth alias vlan fabric OVSBridge OVSBond OVSPort "
+                "OVSIntPort vnet unknown "
+            ).split()
+        },
+        "storage": {
+            "enum": (
+                "btrfs cephfs cifs dir esxi iscsi iscsidirect lvm lvmthin nfs pbs "
+                "rbd zfs zfspool glusterfs "
+            ).split()
+        },
     },
     "url": {"nodes/{node}/storage/{storage}/download-url": {"pattern": "https?://.*"}},
     "vmid": {
