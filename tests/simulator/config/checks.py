@@ -383,17 +383,28 @@ def path_of_bridge(ctx: Ctx, name: str) -> str:
 
 def check_bridges(ctx: Ctx, params: Mapping[str, Any]) -> None:
     """Refuse bridges that the caller may not use."""
-    if ctx.who == "root@pam" or ctx.may("/", "SDN.Use"):
-        return
     for name in sorted(params):
         if re.fullmatch(r"net\d+", name) and params[name]:
             net = split_property_string(ctx.sim.schema.vm_options["net0"]["format"], params[name])
-            bridge = net.get("bridge")
-            if bridge:
-                tag = net.get("tag")
-                path = path_of_bridge(ctx, bridge)
-                if not (tag and ctx.may(f"{path}/{tag}", "SDN.Use")):
-                    ctx.need(path, "SDN.Use")
+            need_bridge(ctx, net)
+
+
+def need_bridge(ctx: Ctx, net: Mapping[str, str]) -> None:
+    """Refuse the bridge of a NIC, or one of its VLANs (pve-guest-common: GuestHelpers.pm,
+    check_vnet_access).
+    """
+    bridge = net.get("bridge")
+    if not bridge or ctx.who == "root@pam":
+        return
+    path = path_of_bridge(ctx, bridge)
+    vlans = [int(net["tag"])] if net.get("tag") else []
+    for part in split_list(net.get("trunks", "")):
+        first, _dummy, last = part.partition("-")
+        vlans += range(int(first), int(last or first) + 1)
+    for vlan in vlans:
+        ctx.need(f"{path}/{vlan}", "SDN.Use")
+    if not vlans:
+        ctx.need(path, "SDN.Use")
 
 
 def tag_style(ctx: Ctx) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..config.checks import check_tags, check_volume_access, path_of_bridge
+from ..config.checks import check_tags, check_volume_access, need_bridge
 from ..errors import PermError
 from ..volumes.mounts import (
     NEW_VOLUME,
@@ -107,12 +107,4 @@ class Rights:
 
 def check_bridge(ctx: Ctx, text: str) -> None:
     """Refuse a bridge that the caller may not use."""
-    if ctx.who == "root@pam" or ctx.may("/", "SDN.Use"):
-        return
-    net = parse_net(ctx.sim.schema, text)
-    bridge, tag = net.get("bridge"), net.get("tag")
-    if not bridge:
-        return
-    path = path_of_bridge(ctx, bridge)
-    if not (tag and ctx.may(f"{path}/{tag}", "SDN.Use")):
-        ctx.need(path, "SDN.Use")
+    need_bridge(ctx, parse_net(ctx.sim.schema, text))
