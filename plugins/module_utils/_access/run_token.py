@@ -217,6 +217,7 @@ class SecretKeeper:
     def __init__(self, client: Api) -> None:
         self._client = client
         self.version, self.release = client.version, client.release
+        self.privileges = client.privileges
         self.task = client.task
         self.note = client.note
         self.secret: str | None = None

@@ -34,15 +34,20 @@ from .task_poller import TaskPoller
 from .tasks import OUTAGE, NoNotes, Tasks, TaskWaiter
 from .upid import TaskResult
 
+_FRESH = 30.0  # seconds
+
 
 @dataclass
 class ServerFacts:
     """Facts about a Proxmox VE that outlive a task.
 
     `release` is read once. `last_reading` is a reading that a task leaves to the next one.
+    `privileges` were read at `privileges_at`.
     """
 
     release: tuple[int, ...] | None = None
+    privileges: Mapping[str, Any] | None = None
+    privileges_at: float = 0.0
     last_reading: object = None
 
 
@@ -232,6 +237,7 @@ class Client:
         next step says that the state is unknown. Raises FleetError.
         """
         values = encode(data or {})
+        self._layers.known.privileges = None
         return self._sender.send(
             Request(
                 method,
@@ -275,6 +281,16 @@ class Client:
             upload = replace(upload, progress=self._layers.upload_progress)
             request = replace(request, upload=upload, timeout=timeout)
         return self._tasks.run(request, timeout)
+
+    def privileges(self) -> Mapping[str, Any]:
+        """Return the privileges of the login by path; those of the last seconds are not read again,
+        so a task of several plans reads them once.
+        """
+        known, now = self._layers.known, self.clock.monotonic()
+        if known.privileges is None or now - known.privileges_at > _FRESH:
+            known.privileges = self.get("access", "permissions") or {}
+            known.privileges_at = now
+        return known.privileges
 
     def version(self) -> tuple[int, int]:
         """Return major and minor number of PVE, for example (9, 2); read once."""

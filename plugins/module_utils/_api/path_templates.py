@@ -40,7 +40,9 @@ _NAMED = {
     "resources": "{sid}",
     "rules": "{rule}",
     **dict.fromkeys(("gotify", "matchers", "sendmail", "smtp", "targets", "webhook"), "{name}"),
-    **dict.fromkeys(("backup", "dir", "pci", "plugins", "replication", "server", "usb"), "{id}"),
+    **dict.fromkeys(
+        ("backup", "dir", "pci", "plugins", "realm-sync", "replication", "server", "usb"), "{id}"
+    ),
     "controllers": "{controller}",
     "custom-cpu-models": "{cputype}",
     "dns": "{dns}",
@@ -68,20 +70,20 @@ _OF_FIREWALL = {
 # A name that may contain slashes: it is the whole rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "access account acl acme agent aliases all aplinfo apt backup capabilities ceph"
-    " certificate"
-    " certificates cifs clone cloudinit cluster cmd-safety config content controllers"
-    " current custom custom-cpu-models defaults dir directory disks dns domains download-url"
-    " dry-run endpoints exec exec-status extractconfig fabric fabrics feature file-read"
-    " file-write firewall flags get-host-name get-osinfo gotify groups ha hardware hosts in"
-    " info initgpt interfaces ipams ipset iscsi join list lock log lvm lvmthin macros"
-    " manager_status mapping matchers mds meta metrics mgr migrate migration mon move_disk network"
-    " network-get-interfaces nextid nfs node nodes notifications options osd out password"
-    " pbs pci pending permissions ping plugins pool pools query-url-metadata reboot refs"
-    " reload replication repositories reset resize resources restart resume roles rollback"
-    " rules scan sdn sendmail server services shutdown smtp snapshot start state status stop"
-    " storage subnets subscription suspend sync targets tasks template test tfa ticket time"
-    " token unlink update upload usb users version vnets vzdump webhook wipedisk zfs zones".split()
+    "access account acl acme agent aliases all aplinfo apt arm-ha backup capabilities ceph"
+    " certificate certificates cifs clone cloudinit cluster cmd-safety config content"
+    " controllers current custom custom-cpu-models defaults dir directory disarm-ha disks dns"
+    " domains download-url dry-run endpoints exec exec-status extractconfig fabric fabrics"
+    " feature file-read file-write firewall flags get-host-name get-osinfo gotify groups ha"
+    " hardware hosts in info initgpt interfaces ipams ipset iscsi jobs join list lock log lvm"
+    " lvmthin macros manager_status mapping matchers mds meta metrics mgr migrate migration mon"
+    " move_disk move_volume network network-get-interfaces nextid nfs node nodes notifications"
+    " options osd out password pbs pci pending permissions ping plugins pool pools query-url-"
+    " metadata realm-sync reboot refs reload relocate replication repositories reset resize"
+    " resources restart resume roles rollback rules scan sdn sendmail server services shutdown"
+    " smtp snapshot start state status stop storage subnets subscription suspend sync targets"
+    " tasks template test tfa ticket time token unlink update upload usb users version vnets"
+    " vzdump webhook wipedisk zfs zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

@@ -43,7 +43,12 @@ class PlannedCopy:
     node: str
     vmid: int
     storages: tuple[str, ...]
-    steps: tuple[str, ...] = ()
+    plan: GuestPlan[Any] | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps in words."""
+        return tuple(self.plan.plan.summaries) if self.plan is not None else ()
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,7 @@ def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> Planned
         raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
     reserve(view, plan)
     storages = sorted(kind.storages_in(draft.placed.blueprint.config))
-    steps = tuple(plan.plan.summaries)
-    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), steps)
+    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), plan)
 
 
 @dataclass(frozen=True)

@@ -148,9 +148,9 @@ def _act(failover: FailoverContext, one: PlannedRecovery, result: CopyResult) ->
     result.guest = {"vmid": one.vmid, "node": one.node, "name": one.name}
     if one.action == KEEP:
         return
-    if one.action == START and one.start is not None:
+    if one.action == START and one.plan is not None:
         view = ClusterView(failover.client, {incoming.chosen.kind.type})
-        result.done = list(apply_plan(with_view(one.start, failover.client, view)).values["done"])
+        result.done = list(apply_plan(with_view(one.plan, failover.client, view)).values["done"])
     elif failover.desired.rehearsal:
         restore_copy(context, result, incoming.chosen, False)
     elif isinstance(incoming, RestoredGuest):

@@ -46,8 +46,8 @@ _NAMED = 20  # problems that the message lists
 
 @dataclass(frozen=True)
 class PlannedRecovery:
-    """A guest with its action, its place at this site, and the summaries of its steps. `start` is
-    the plan that starts a guest that an earlier run restored.
+    """A guest with its action, its place at this site, and the summaries of its steps. `plan` is
+    the plan that restores it, or starts a guest that an earlier run restored.
     """
 
     incoming: RecoveredGuest
@@ -56,7 +56,7 @@ class PlannedRecovery:
     node: str
     name: str
     steps: tuple[str, ...] = ()
-    start: GuestPlan[Any] | None = None
+    plan: GuestPlan[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _with_action(
     if plan.actual is not None:
         place = (plan.actual.vmid, plan.actual.node)
     steps = tuple(plan.plan.summaries)
-    return PlannedRecovery(incoming, RESTORE, *place, incoming.chosen.name, steps)
+    return PlannedRecovery(incoming, RESTORE, *place, incoming.chosen.name, steps, plan)
 
 
 def _restore_plan(
@@ -232,7 +232,7 @@ def _plan_copies(
             problems.append(f"copy of {incoming.label}: {error.cause}")
             continue
         place = (copy.vmid, copy.node, restore.new_name)
-        copies.append(PlannedRecovery(incoming, RESTORE, *place, copy.steps))
+        copies.append(PlannedRecovery(incoming, RESTORE, *place, copy.steps, copy.plan))
     return copies, problems
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
+from .._guest.flow.apply import require_permitted
 from .._restore.choose import ChosenArchive
 from .desired import read_desired
 from .execute import FailoverContext, bring_up_guests, context_of
@@ -67,6 +68,7 @@ def _run(
     plan = plan_failover(client, desired, site, known, check_mode=check_mode)
     context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:
+        require_permitted(client, [one.plan for one in plan.guests])
         return preview(desired, plan, context)
     result = bring_up_guests(FailoverContext(desired, site.orphans, context, find_running), plan)
     return report(desired, plan, context, result, client.clock.time() - now)

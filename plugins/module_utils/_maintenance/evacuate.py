@@ -16,6 +16,7 @@ from .._core.errors import FleetError
 from .._core.formatting import counted
 from .._core.poll import poll
 from .._core.result import Result
+from .._guest.flow.apply import require_permitted
 from .._kinds.words import TYPES
 from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
 from .execute import MaintenanceOutcomes, await_ha, execute, set_noout
@@ -81,6 +82,9 @@ def run_evacuation(options: MaintenanceOptions, client: Client, check_mode: bool
     if plan:
         _require_ready(work, evacuation)
     _require_movable(options, evacuation)
+    if check_mode:
+        leaving = evacuation.with_action(*_LEAVING)
+        require_permitted(client, [one.planned.vm_plan for one in leaving if one.planned])
     if check_mode or not plan:
         return result_of(_progress(work, evacuation, work.phase, plan))
     if options.state == RECORDED:

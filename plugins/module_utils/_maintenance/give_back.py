@@ -18,6 +18,7 @@ from .._core.formatting import counted
 from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.plan import FleetPlanner, PlannedGuest
+from .._guest.flow.apply import require_permitted
 from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
@@ -60,6 +61,7 @@ def run_return(options: MaintenanceOptions, client: Client, check_mode: bool) ->
     plan = _plan_of(options, record, decisions)
     progress = MaintenanceProgress(options, record.phase, decisions, 0, plan, (), warnings)
     if check_mode:
+        require_permitted(client, [one.planned.vm_plan for one in decisions if one.planned])
         return result_of(progress)
     return _execute(_ReturnRun(client, options, warnings=list(warnings)), record, progress)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import ConfigurationError, FleetError
 from .._core.formatting import counted
 from .._core.result import Result
+from .._guest.flow.apply import require_permitted
 from .._guest.start_order import LAST
 from .._kinds.registry import list_of
 from .._maintenance.guests import fingerprint
@@ -54,6 +55,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         estate = plan_estate(client, options, recorded)
     _require_planned(estate, options)
     work = _PowerRun(estate)
+    if check_mode and options.unresponsive != LEAVE:
+        require_permitted(client, [turn.planned.vm_plan for turn in estate.turns])
     if not check_mode:
         _execute(client, options, work, recorded)
     return _result(options, work)

@@ -18,6 +18,7 @@ from .._core.formatting import counted
 from .._core.poll import poll
 from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
+from .._guest.flow.apply import require_permitted
 from .._kinds.words import TYPES
 from .._maintenance.execute import MaintenanceOutcomes, execute
 from .._maintenance.model import MaintenanceOptions
@@ -46,6 +47,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     found = plan_rebalance(client, options, facts.ha, limits)
     if found.moves:
         _require_in_order(facts, found, options, datetime.fromtimestamp(client.clock.time()))
+    if check_mode:
+        require_permitted(client, [one.planned.vm_plan for one in found.moves if one.planned])
     if check_mode or not found.moves:
         return _result(found, options, found.after, MaintenanceOutcomes())
     return _execute(client, options, found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .._api.access.privileges import Privileges
 from .._api.access.required import RequiredRequest, find_missing
@@ -27,6 +27,7 @@ class Resource(Steps, Generic[Outcome]):
 
     plan: Plan
     option_names: Mapping[str, str] = MappingProxyType({})  # by the parameters of its requests
+    config: Mapping[str, Any] = MappingProxyType({})  # of the guest that it changes or copies
 
     def preview(self) -> Outcome:
         """Return the expected result of the plan; nothing is written."""
@@ -42,16 +43,27 @@ class Resource(Steps, Generic[Outcome]):
 
 def read_privileges(client: Api, plans: Iterable[Plan]) -> Privileges | None:
     """Return the privileges of the login, None if no step of the plans has a known check."""
-    if all(request.check is None for plan in plans for request in _requests(plan)):
+    requests = [request for plan in plans for request in requests_of(plan)]
+    if not any(request.checks for request in requests):
         return None
-    return Privileges(client.get("access", "permissions") or {})
+    held = client.privileges()
+    zones: dict[str, str] = {}
+    if any(request.uses_zones for request in requests):
+        rows = client.get("cluster", "sdn", "vnets") or ()
+        zones = {str(row["vnet"]): str(row["zone"]) for row in rows if row.get("zone")}
+    return Privileges(held, client.login, client.release(), zones)
 
 
-def require_privileges(plan: Plan, held: Privileges | None) -> None:
-    """Raise PermissionDenied for the first step that PVE would refuse, as in a run."""
+def require_privileges(
+    plan: Plan, held: Privileges | None, config: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Raise PermissionDenied for the first step that PVE would refuse, as in a run.
+
+    `config` is the configuration of the guest that the plan changes or copies.
+    """
     if held is None:
         return
-    for step, request in zip(plan.steps, _requests(plan), strict=True):
+    for step, request in zip(plan.steps, requests_of(plan, config), strict=True):
         missing = find_missing(request, held)
         if missing is None:
             continue
@@ -61,10 +73,14 @@ def require_privileges(plan: Plan, held: Privileges | None) -> None:
         raise error.on(attempted=attempted(step.summary), tries=1)
 
 
-def _requests(plan: Plan) -> list[RequiredRequest]:
+def requests_of(
+    plan: Plan, config: Mapping[str, Any] = MappingProxyType({})
+) -> list[RequiredRequest]:
+    """Return the requests of a plan as their privileges are checked (pure)."""
     named = (step.data.get(key) for step in plan.steps for key in ("pool", "poolid"))
     pools = frozenset(str(pool) for pool in named if pool)
-    return [RequiredRequest(step.method, step.path, step.data, pools) for step in plan.steps]
+    steps = plan.steps
+    return [RequiredRequest(one.method, one.path, one.data, pools, config) for one in steps]
 
 
 def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
@@ -75,7 +91,8 @@ def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
     for step in resource.plan.steps:
         require_accepted(step.path, step.data, resource.option_names, resource.client.release)
     if check_mode:
-        require_privileges(resource.plan, read_privileges(resource.client, [resource.plan]))
+        held = read_privileges(resource.client, [resource.plan])
+        require_privileges(resource.plan, held, resource.config)
     if check_mode or not resource.plan.changed:
         return resource.preview()
     execution = execute(resource, resource.plan)

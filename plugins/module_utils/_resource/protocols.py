@@ -59,6 +59,9 @@ class Api(Reader, Protocol):
     def note(self, summary: str) -> None:
         """Record a step that was carried out."""
 
+    def privileges(self) -> Mapping[str, Any]:
+        """Return the privileges of the login by path; read once in a task."""
+
     def version(self) -> tuple[int, int]:
         """Return major and minor number of Proxmox VE; read once."""
 

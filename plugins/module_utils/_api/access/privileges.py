@@ -6,8 +6,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+_ZONES, _LOCAL = "/sdn/zones", "localnetwork"
+BRIDGE = re.compile(r"vmbr\d+")  # the usual names of bridges of nodes
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,9 @@ class Privileges:
     """
 
     by_path: Mapping[str, Mapping[str, int]]
+    login: str = ""
+    release: tuple[int, ...] = (9, 2)
+    zones: Mapping[str, str] = field(default_factory=dict)  # by VNet
 
     def on(self, path: str) -> frozenset[str]:
         """Return the privileges on a path such as C(/vms/100)."""
@@ -38,3 +45,15 @@ class Privileges:
         if listed is None:
             return self.on(path)
         return frozenset(name for name, inherited in listed.items() if inherited)
+
+    def networks(self, name: str) -> list[str]:
+        """Return the possible ACL paths of a bridge or a VNet.
+
+        A VNet of which the caller sees no zone may be in any zone (pve-guest-common:
+        PVE/GuestHelpers.pm, check_vnet_access).
+        """
+        zones = [self.zones.get(name, _LOCAL)]
+        if name not in self.zones and not BRIDGE.fullmatch(name):
+            zones += [path.split("/")[3] for path in self.by_path if path.startswith(f"{_ZONES}/")]
+            zones.append("-")  # has the privileges that hold for all zones
+        return [f"{_ZONES}/{zone}/{name}" for zone in zones]

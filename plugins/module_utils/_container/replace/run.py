@@ -101,6 +101,7 @@ class Replacement(GuestSteps, Resource[Result]):
         self._facts = self._read(actual)
         if self._template is not None:
             self._require_replaceable(self._template)
+            self.config = self._template.target
         self.plan = self._planned()
         if self.plan.changed and goal == "returned":
             require_changeable(actual)

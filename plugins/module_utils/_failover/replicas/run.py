@@ -17,6 +17,7 @@ from ..._backup.run_info import KINDS
 from ..._cluster.state import fetch_cluster_state
 from ..._core.errors import FleetError
 from ..._core.result import Result
+from ..._guest.flow.apply import require_permitted
 from ..._maintenance.read import read_members
 from ..._resource.execute import after_writes
 from ..desired import DesiredFailover
@@ -41,6 +42,8 @@ def run_replicas(
     facts = _read_facts(client)
     found = plan_replicas(client, desired, replicas, facts, cluster, check_mode=check_mode)
     context = context_of(client, desired, cluster, (), now)
+    if check_mode:
+        require_permitted(client, [one.plan for one in found.plan.guests])
     if check_mode or desired.rehearsal:
         result = preview(desired, found.plan, context)
         return replace(_with_moves(result, found), changed=result.changed and not desired.rehearsal)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -133,12 +134,24 @@ def preview(guest_plan: GuestPlan[AnyContext], held: Privileges | None = None) -
 
 def _require_privileges(guest_plan: GuestPlan[AnyContext], held: Privileges | None) -> None:
     """Raise PermissionDenied for the first step that PVE would refuse, as in a run."""
+    draft, actual = guest_plan.draft, guest_plan.actual
+    config = actual.target if actual is not None else {}
+    if draft is not None:
+        config = draft.placed.blueprint.origin.config
     try:
-        require_privileges(guest_plan.plan, held)
+        require_privileges(guest_plan.plan, held, config)
     except PermissionDenied as error:
         if guest_plan.draft is None:
             raise
         raise with_pool_hint(error, guest_plan.context.desired.guest) from error
+
+
+def require_permitted(client: Client, plans: Sequence[GuestPlan[Any] | None]) -> None:
+    """Raise PermissionDenied for the first step of the plans that PVE would refuse, as in a run."""
+    known = [one for one in plans if one is not None]
+    held = read_privileges(client, [one.plan for one in known])
+    for one in known:
+        _require_privileges(one, held)
 
 
 def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:

@@ -42,6 +42,7 @@ class OverwrittenGuest(ExistingResource[Any]):
     def __init__(self, flow: GuestFlow[Any], context: Any, plan: Plan, task: Overwrite) -> None:
         super().__init__(flow, context, plan, task.actual)
         self._task = task
+        self.config = task.chosen.config
         self._began = self.client.clock.time()
         self._kept: str | None = None  # the archive or the copy of the former state
         self._known: frozenset[str] = frozenset()  # the archives that existed before

@@ -136,6 +136,9 @@ class SectionServer:
     def release(self) -> tuple[int, ...]:
         return (9, 2, 11)
 
+    def privileges(self) -> Mapping[str, Any]:
+        return {}
+
     def version(self) -> tuple[int, int]:
         return (9, 2)
 
