@@ -140,7 +140,7 @@ OPTIONS = (
 )
 
 
-# The copy is configured by its own request, which is no step of the plan.
+# The copy is configured by a request that the plan does not have.
 _KNOWN = {
     "restore in place with a copy": {
         "VM.Config.Options": "check: Permission check failed (/vms/20100, VM.Config.Options);"

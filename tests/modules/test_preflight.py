@@ -597,3 +597,32 @@ def test_a_check_without_privileges_says_so(lab: Lab) -> None:
     assert (row["status"], row["required"]) == ("unknown", False)
     assert row["detail"] == "none was checked"
     assert result["role_command"] == ""
+
+
+def test_files_of_an_estate_are_checked_on_their_storages(lab: Lab) -> None:
+    """An ISO image needs a right to read; a snippet only its storage (Storage.pm,
+    check_volume_access).
+    """
+    files: dict[str, Any] = {
+        "disks": [{"name": "ide2", "iso": "local:iso/debian-13-netinst.iso"}],
+        "options": {"cicustom": "user=local:snippets/user.yml"},
+    }
+    result = derived(lab, **files)
+    assert statuses(result, "storage") == {"local (iso)": "pass", "local (snippets)": "pass"}
+    login = limited(lab, "estate-reader", {"/vms": "PVEVMAdmin"})
+    result = derived(lab, login, **files)
+    lacking = {row["subject"] for row in result["failed_checks"] if row["check"] == "privilege"}
+    assert "Datastore.Audit or Datastore.AllocateSpace on /storage/local" in lacking
+
+
+def test_a_container_of_an_estate_may_be_a_clone(lab: Lab) -> None:
+    data = {"node": "pve1", "config": {"hostname": "ct-base", "template": 1}}
+    lab.simulator.ask("POST", "/containers/9010", data)
+    cloned, unpacked = (
+        statuses(
+            preflight(lab, estate={"containers": [{"name": "ct1", "source": source}]}), "privilege"
+        )
+        for source in ("ct-base", "debian-13-standard")
+    )
+    assert "VM.Clone on /vms/9010" in cloned
+    assert not [subject for subject in unpacked if "VM.Clone" in subject]

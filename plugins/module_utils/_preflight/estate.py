@@ -25,6 +25,11 @@ _CUSTOM = "custom-"
 # Since qemu-server 9.1.13 (its changelog), which belongs to Proxmox VE 9.2.
 _CPU_MODELS_SINCE: Version = (9, 2)
 _CPU_MODELS = "/mapping/cpu/"
+_DISKS = ("images", "rootdir")
+_READ = ("iso", "import")  # the content that needs a right to read (check_volume_access)
+_FILES = (*_READ, "snippets")
+# A container whose source is a guest is cloned, else its source is a file.
+_CLONING = {"container_create": "container_clone"}
 _RUNNING = ("started", "restarted")
 
 
@@ -67,6 +72,7 @@ def _needs_of(item: VmItem) -> GuestNeeds:
     storages = {(disk.storage, content) for disk in hardware.disks if disk.storage}
     if source is not None and source.storage:
         storages.add((source.storage, content))
+    storages.update(_files(hardware))
     nics = [values for key, values in hardware.property_strings.items() if key.startswith("net")]
     tasks = ["container_create"]
     if is_vm:
@@ -85,6 +91,17 @@ def _needs_of(item: VmItem) -> GuestNeeds:
         node=guest.node,
         pool=guest.pool or None,
     )
+
+
+def _files(hardware: Any) -> Iterable[tuple[str, str]]:
+    """Return the storage and the content of each file that a guest uses."""
+    volumes = [text for disk in hardware.disks for text in (disk.volume, disk.import_from) if text]
+    volumes += hardware.property_strings.get("cicustom", {}).values()
+    for volume in volumes:
+        storage, _colon, name = str(volume).partition(":")
+        content = name.partition("/")[0]
+        if content in _FILES:
+            yield storage, content
 
 
 def _devices(hardware: Any) -> Iterable[str]:
@@ -146,14 +163,20 @@ def estate_questions(
         template = vmids.get(one.template or "")
         objects = TaskObjects(
             templates=(template,) if template is not None else (),
-            storages=tuple(sorted({name for name, _content in one.storages})),
+            storages=tuple(sorted({name for name, content in one.storages if content in _DISKS})),
             template_storages=subjects.template_storages,
             bridges=tuple(sorted(one.bridges)),
             zones=subjects.zones,
             pool=one.pool,
             unfound=subjects.unfound,
         )
-        found += questions(one.tasks, objects, version)
+        tasks = one.tasks
+        if template is not None:
+            tasks = tuple(_CLONING.get(task, task) for task in tasks)
+        found += questions(tasks, objects, version)
+        for storage in sorted({name for name, content in one.storages if content in _READ}):
+            either = ("Datastore.Audit", "Datastore.AllocateSpace")
+            found.append(PrivilegeCheck(f"/storage/{storage}", either, True, False, one.tasks))
     for path in sorted({path for one in needs for path in one.devices}):
         if path.startswith(_CPU_MODELS) and version < _CPU_MODELS_SINCE:
             continue
