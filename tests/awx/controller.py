@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from tests.awx import rules
 
@@ -71,6 +71,7 @@ class Controller:
         self.items: dict[int, Item] = {}
         self.members: dict[int, dict[str, list[int]]] = {}
         self.launched: dict[int, Launched] = {}
+        self.requests: list[str] = []
         self.writes: list[str] = []
         self._lock = threading.Lock()
         self._next = 0
@@ -156,22 +157,38 @@ class Controller:
         found = _PATH.match(parts.path)
         if not found:
             return 404, {"detail": "Not found."}
+        self.requests.append(f"{method} {parts.path}")
         if method != "GET":
             self.writes.append(f"{method} {parts.path}")
         endpoint, number, part = found["endpoint"], found["id"], found["part"]
         with self._lock:
             try:
-                if endpoint == "me":
-                    return 200, _page([{"username": "admin", "is_superuser": True}])
-                if endpoint == "unified_jobs":
-                    return 200, _page(self._jobs(dict(parse_qsl(parts.query))))
-                if endpoint == "roles":
-                    return self._role(method, int(number), part, body)
-                if number is None:
-                    return self._list(method, endpoint, dict(parse_qsl(parts.query)), body)
-                return self._one(method, self.items.get(int(number)), part, body)
+                status, answer = self._route(method, endpoint, number, part, parts.query, body)
             except Refused as error:
                 return 400, {"__all__": [str(error)], "error": str(error)}
+        if method == "GET" and isinstance(answer, list):
+            return status, _page(answer, parts)
+        return status, answer
+
+    def _route(
+        self,
+        method: str,
+        endpoint: str,
+        number: str | None,
+        part: str | None,
+        query: str,
+        body: Any,
+    ) -> tuple[int, Any]:
+        """Return status and body of the answer; a list is the list of all results."""
+        if endpoint == "me":
+            return 200, [{"username": "admin", "is_superuser": True}]
+        if endpoint == "unified_jobs":
+            return 200, self._jobs(dict(parse_qsl(query)))
+        if endpoint == "roles":
+            return self._role(method, int(number or 0), part, body)
+        if number is None:
+            return self._list(method, endpoint, dict(parse_qsl(query)), body)
+        return self._one(method, self.items.get(int(number)), part, body)
 
     def _list(
         self, method: str, endpoint: str, query: dict[str, str], body: Any
@@ -179,7 +196,7 @@ class Controller:
         if endpoint != "unified_job_templates" and endpoint not in ENDPOINTS:
             return 404, {"detail": "Not found."}
         if method == "GET":
-            return 200, _page([self._shown(item) for item in self._matching(endpoint, query)])
+            return 200, [self._shown(item) for item in self._matching(endpoint, query)]
         if method != "POST":
             return 405, {"detail": "Method not allowed."}
         return 201, self._shown(self._add(endpoint, body))
@@ -238,7 +255,9 @@ class Controller:
             return 201, self._shown(made)
         if part == "users" and item.endpoint == "teams" and method == "GET":
             numbers = self.members[item.roles["member_role"]].get("users", [])
-            return 200, _page([self._shown(self.items[number]) for number in numbers])
+            return 200, [self._shown(self.items[number]) for number in numbers]
+        if part == "roles" and item.endpoint == "teams" and method == "GET":
+            return 200, self._roles_of(item)
         if part is not None:
             return self._links(method, item, part, body)
         if method == "DELETE":
@@ -249,6 +268,15 @@ class Controller:
         elif method != "GET":
             return 405, {"detail": "Method not allowed."}
         return 200, self._shown(item)
+
+    def _roles_of(self, team: Item) -> list[dict[str, Any]]:
+        """Return the roles that a team was granted (awx/api/views/__init__.py, TeamRolesList)."""
+        return [
+            {"id": number, "type": "role", "name": role}
+            for item in self.items.values()
+            for role, number in item.roles.items()
+            if team.id in self.members[number].get("teams", [])
+        ]
 
     def _remove(self, item: Item) -> None:
         del self.items[item.id]
@@ -290,7 +318,7 @@ class Controller:
         self, method: str, linked: list[int], target: str, body: Any
     ) -> tuple[int, Any]:
         if method == "GET":
-            return 200, _page([self._shown(self.items[number]) for number in linked])
+            return 200, [self._shown(self.items[number]) for number in linked]
         number = body["id"]
         if number not in self.items or self.items[number].endpoint != target:
             raise Refused(f"there is no {target} {number}")
@@ -422,6 +450,7 @@ class Controller:
             "related": related,
             "summary_fields": summary,
         }
+        self._summarize(item, shown)
         if item.endpoint == "credentials":
             shown["inputs"] = self._without_secrets(item)
         if item.endpoint == "notification_templates":
@@ -429,6 +458,24 @@ class Controller:
         if item.endpoint == "projects":
             shown["scm_revision"] = "0" * 40
         return shown
+
+    def _summarize(self, item: Item, shown: dict[str, Any]) -> None:
+        """Add the linked objects that a list contains, at most ten labels (awx/api/serializers.py:
+        LabelsListMixin, JobTemplateSerializer, WorkflowJobTemplateNodeSerializer).
+        """
+        linked = {
+            part: [{"id": number, "name": self.items[number].name} for number in numbers]
+            for part, numbers in item.links.items()
+        }
+        if item.endpoint in ("job_templates", "workflow_job_templates"):
+            labels = linked.get("labels", [])
+            summary = {"count": len(labels), "results": labels[:10]}
+            shown["summary_fields"]["labels"] = summary
+        if item.endpoint == "job_templates":
+            shown["summary_fields"]["credentials"] = linked.get("credentials", [])
+        if item.endpoint == "workflow_job_template_nodes":
+            for part in ("success_nodes", "failure_nodes", "always_nodes"):
+                shown[part] = list(item.links.get(part, []))
 
     def _without_secrets(self, item: Item) -> dict[str, Any]:
         kind = self.items[item.values["credential_type"]].values
@@ -453,8 +500,18 @@ def _identity(item: Item) -> tuple[Any, ...]:
     return (item.name, *(item.values.get(owner) for owner in owners))
 
 
-def _page(results: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"count": len(results), "next": None, "previous": None, "results": results}
+def _page(results: list[dict[str, Any]], url: SplitResult) -> dict[str, Any]:
+    """Return a page of a list: 25 results, or up to 200 (awx/api/pagination.py)."""
+    query = dict(parse_qsl(url.query))
+    size, number = min(int(query.get("page_size", 25)), 200), int(query.get("page", 1))
+    end = number * size
+    following = urlencode({**query, "page": number + 1}) if end < len(results) else None
+    return {
+        "count": len(results),
+        "next": following and f"{url.path}?{following}",
+        "previous": None,
+        "results": results[end - size : end],
+    }
 
 
 def _handler(controller: Controller) -> type[BaseHTTPRequestHandler]:
