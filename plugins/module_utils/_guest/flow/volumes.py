@@ -73,15 +73,20 @@ def require_no_other_users(client: Client, actual: Actual, slots: Iterable[str])
         volume = volumes[slot]
         if volume_owner(volume) != actual.vmid:
             continue
-        for user in read_volume_users(client, volume, clones=False):
-            if user.row.vmid == actual.vmid:
-                continue
-            raise Conflict(
-                attempted=f"{slot} of {actual.label} was not removed",
-                answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
-                next_step="Detach it there first, or write state=detached here",
-                reason="in use",
-            )
+        _require_no_users(actual, slot, volume, read_volume_users(client, volume, clones=False))
+
+
+def _require_no_users(actual: Actual, slot: str, volume: str, users: Iterable[VolumeUser]) -> None:
+    """Raise Conflict for the first user of a volume that is another guest (pure)."""
+    for user in users:
+        if user.row.vmid == actual.vmid:
+            continue
+        raise Conflict(
+            attempted=f"{slot} of {actual.label} was not removed",
+            answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
+            next_step="Detach it there first, or write state=detached here",
+            reason="in use",
+        )
 
 
 def missing_volumes(reads: GuestReads, volumes: Iterable[str], node: str) -> list[str]:

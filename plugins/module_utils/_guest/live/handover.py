@@ -11,13 +11,13 @@ move_volume.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._cluster.lookup import require_own_guest, require_own_volume, require_unowned
 from ..._cluster.state import ClusterState
-from ..._cluster.storages.volume_users import read_volume_users
+from ..._cluster.storages.volume_users import VolumeUser, read_volume_users
 from ..._cluster.tenant import owns, tenants_of
 from ..._core.errors import Conflict, ForeignTenant, NotFound, NotSupported, PermissionDenied
 from ..._core.poll import poll
@@ -62,7 +62,7 @@ def require_handover(
         if disk.slot not in actual.target:
             require_received(client, actual, [disk], desired.guest)
             continue
-        receiver = _read_receiver(client, actual, disk, desired.guest)
+        receiver = _known(_read_receiver(client, actual, disk), actual, disk, desired.guest)
         _require_ready(desired.guest, actual, disk, receiver)
         _require_movable(client, desired.guest, actual, disk, cluster)
 
@@ -77,17 +77,12 @@ def require_received(
     for disk in disks:
         if disk.state != MOVED or disk.slot in actual.target:
             continue
+        receiver = _known(_read_receiver(client, actual, disk), actual, disk, desired)
         for _remaining in poll(client.clock, _PATIENCE, longest=1.0):
-            receiver = _read_receiver(client, actual, disk, desired)
             if disk.target_slot in receiver.target:
                 break
-        else:
-            raise NotFound(
-                attempted=_attempted(actual, disk),
-                answer=f"neither has it: {receiver.label} has no {disk.target_slot}",
-                next_step="Correct name and target_slot, or attach its volume with volume",
-                reason="disk missing",
-            )
+            receiver = _known(_read_receiver(client, actual, disk), actual, disk, desired)
+        _require_slot(actual, disk, receiver)
 
 
 def with_receiver(client: Client, desired: Guest, actual: Actual, step: Step) -> Step:
@@ -97,8 +92,7 @@ def with_receiver(client: Client, desired: Guest, actual: Actual, step: Step) ->
     vmid = int(step.data["target-vmid"])
     receiver = read_wherever(client, actual.kind, vmid, actual.node, status=actual.status)
     _require_owner(desired, actual, receiver)
-    if receiver.node != step.path[1]:
-        raise _on_another_node(f"{actual.label} did not give a disk", receiver)
+    _require_on_node(f"{actual.label} did not give a disk", receiver, str(step.path[1]))
     return replace(step, data={**step.data, "target-digest": receiver.digest})
 
 
@@ -106,19 +100,38 @@ def _attempted(actual: Actual, disk: Disk) -> str:
     return f"{disk.slot} of {actual.label} was not moved to {actual.kind.noun} {disk.target_vmid}"
 
 
-def _read_receiver(client: Client, actual: Actual, disk: Disk, desired: Guest | None) -> Actual:
-    """Return the guest that gets the disk. Raises FleetError if the caller may not touch it."""
+def _require_slot(actual: Actual, disk: Disk, receiver: Actual) -> None:
+    """Raise NotFound unless the other guest has the disk (pure)."""
+    if disk.target_slot in receiver.target:
+        return
+    raise NotFound(
+        attempted=_attempted(actual, disk),
+        answer=f"neither has it: {receiver.label} has no {disk.target_slot}",
+        next_step="Correct name and target_slot, or attach its volume with volume",
+        reason="disk missing",
+    )
+
+
+def _read_receiver(client: Client, actual: Actual, disk: Disk) -> Actual | None:
+    """Return the guest that gets the disk, None if it is not visible."""
     vmid = int(disk.target_vmid or 0)
-    kind = actual.kind
     try:
-        receiver = read_wherever(client.direct(), kind, vmid, actual.node, status=actual.status)
-    except (NotFound, PermissionDenied) as error:
+        return read_wherever(client.direct(), actual.kind, vmid, actual.node, status=actual.status)
+    except (NotFound, PermissionDenied):
+        return None
+
+
+def _known(receiver: Actual | None, actual: Actual, disk: Disk, desired: Guest | None) -> Actual:
+    """Return the guest that gets the disk. Raises FleetError if it is not visible, or if the task
+    may not touch it (pure).
+    """
+    if receiver is None:
         raise NotFound(
             attempted=_attempted(actual, disk),
-            answer=f"no {kind.noun} of number {vmid} is visible",
+            answer=f"no {actual.kind.noun} of number {disk.target_vmid} is visible",
             next_step="Check target_vmid, and that the token has VM.Audit on it",
             reason="unknown guest",
-        ) from error
+        )
     if desired is not None:
         _require_owner(desired, actual, receiver)
     return receiver
@@ -147,6 +160,7 @@ def _require_owner(desired: Guest, actual: Actual, receiver: Actual) -> None:
 
 def _require_ready(desired: Guest, actual: Actual, disk: Disk, receiver: Actual) -> None:
     """Raise Conflict for guests that PVE moves no disk between (pure)."""
+    _require_on_node(_attempted(actual, disk), receiver, actual.node)
     is_used = not disk.slot.startswith("unused")
     runs = actual.running and not power.stops_first(desired, actual)
     answer = step = ""
@@ -155,8 +169,6 @@ def _require_ready(desired: Guest, actual: Actual, disk: Disk, receiver: Actual)
     elif disk.target_slot in receiver.target:
         answer = f"{receiver.label} has {disk.target_slot} already"
         step = "Name a free slot in target_slot"
-    elif receiver.node != actual.node:
-        raise _on_another_node(_attempted(actual, disk), receiver)
     elif actual.template or receiver.template:
         answer, step = "one of them is a template", "Clone the template, or copy the data"
     elif runs and is_used:
@@ -171,8 +183,11 @@ def _require_ready(desired: Guest, actual: Actual, disk: Disk, receiver: Actual)
         )
 
 
-def _on_another_node(attempted: str, receiver: Actual) -> Conflict:
-    return Conflict(
+def _require_on_node(attempted: str, receiver: Actual, node: str) -> None:
+    """Raise Conflict for a guest on another node (pure)."""
+    if receiver.node == node:
+        return
+    raise Conflict(
         attempted=attempted,
         answer=f"{receiver.label} is on another node",
         next_step="Migrate one of them first",
@@ -183,26 +198,39 @@ def _on_another_node(attempted: str, receiver: Actual) -> Conflict:
 def _require_movable(
     client: Client, desired: Guest, actual: Actual, disk: Disk, cluster: ClusterState
 ) -> None:
-    """Raise FleetError for a volume that PVE does not rename, that belongs to another tenant, or
-    that a snapshot or another guest uses.
+    """Refuse a volume that PVE does not rename, that belongs to another tenant, or that a snapshot
+    or another guest uses. Raises FleetError.
     """
     volume = actual.kind.volumes_in(actual.target).get(disk.slot, "")
-    storage, colon, _name = volume.partition(":")
     kinds = {row.storage: row.kind for row in cluster.storages}
-    kind = kinds.get(storage, "")
-    if not colon or kind in _WITHOUT_RENAMING or volume.endswith(".subvol"):
-        answer = f"storage {storage} cannot give {volume} to another guest"
-        if not colon:
-            answer = "it is not a volume of a storage"
-        raise NotSupported(
-            attempted=_attempted(actual, disk),
-            answer=answer,
-            next_step="Copy the data, or move the disk to another storage first",
-            reason="disk cannot move",
-        )
+    kind = kinds.get(volume.partition(":")[0], "")
+    _require_renaming(actual, disk, volume, kind)
     prefix = desired.tenant_prefix
     require_own_volume(volume, cluster, desired.tenant_tag, prefix, desired.shared_sources)
-    for user in read_volume_users(client.direct(), volume):
+    _require_unused(actual, disk, volume, read_volume_users(client.direct(), volume))
+    if kind != "zfspool":
+        _require_no_replica(actual, disk, client.get("cluster", "replication") or [])
+
+
+def _require_renaming(actual: Actual, disk: Disk, volume: str, kind: str) -> None:
+    """Raise NotSupported for a volume that no other guest can get (pure)."""
+    storage, colon, _name = volume.partition(":")
+    if colon and kind not in _WITHOUT_RENAMING and not volume.endswith(".subvol"):
+        return
+    answer = "it is not a volume of a storage"
+    if colon:
+        answer = f"storage {storage} cannot give {volume} to another guest"
+    raise NotSupported(
+        attempted=_attempted(actual, disk),
+        answer=answer,
+        next_step="Copy the data, or move the disk to another storage first",
+        reason="disk cannot move",
+    )
+
+
+def _require_unused(actual: Actual, disk: Disk, volume: str, users: Iterable[VolumeUser]) -> None:
+    """Raise Conflict for a volume of a snapshot or of another guest (pure)."""
+    for user in users:
         others = [place for place in user.places if place != disk.slot]
         if user.row.vmid != actual.vmid:
             others = [f"guest {user.row.vmid}"]
@@ -213,13 +241,15 @@ def _require_movable(
                 next_step="Remove the snapshot, or detach the volume there, first",
                 reason="in use",
             )
-    if kind == "zfspool":
+
+
+def _require_no_replica(actual: Actual, disk: Disk, jobs: Iterable[Mapping[str, Any]]) -> None:
+    """Raise Conflict if the guest that gets the disk is replicated: it needs a ZFS pool (pure)."""
+    if all(int(job["guest"]) != disk.target_vmid for job in jobs):
         return
-    jobs = client.get("cluster", "replication") or []
-    if any(int(job["guest"]) == disk.target_vmid for job in jobs):
-        raise Conflict(
-            attempted=_attempted(actual, disk),
-            answer=f"the guest is replicated, and storage {storage} is not a ZFS pool",
-            next_step="Remove the replication job first, with module replication",
-            reason="disk cannot move",
-        )
+    raise Conflict(
+        attempted=_attempted(actual, disk),
+        answer="the guest is replicated, and the storage is not a ZFS pool",
+        next_step="Remove the replication job first, with module replication",
+        reason="disk cannot move",
+    )
