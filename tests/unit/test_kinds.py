@@ -26,7 +26,7 @@ EXCEPTIONS = {
     "module_utils/_vm/kind.py": "the kind itself",
     "module_utils/_api/generated/guests.py": "generated: the words of paths in the API schema",
     "module_utils/_api/generated/rights.py": "generated: the paths of the API schema",
-    "module_utils/_api/access/required.py": "the paths of such checks",
+    "module_utils/_api/access/code_checks.py": "the paths of such checks",
     "module_utils/_api/answers/generated/answers.py": "generated: the paths of the API schema",
     "module_utils/_schema/generated/qemu.py": "generated: names of CPUs and formats of the schema",
     "module_utils/_schema/generated/lxc.py": "generated: names of formats of the schema",
