@@ -80,6 +80,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_firewall/owners.py", "read_owner"): ("cluster/sdn/vnets",),
     ("module_utils/_guest/flow/reads.py", "mtus_on"): ("nodes/*/network",),
     ("module_utils/_names/check.py", "_find_unknown_tenant"): ("pools",),
+    ("module_utils/_names/check.py", "read_listed"): ("cluster/acme/plugins", "access/users"),
     ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
     ("module_utils/_cluster/visible.py", "hidden_storages"): ("access/permissions",),
     ("module_utils/_estate/read.py", "_members"): ("pools",),
@@ -88,7 +89,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_ha/keep.py", "read_state"): ("cluster/ha/rules", "cluster/ha/resources"),
     ("module_utils/_ha/keep.py", "require_allowed"): ("access/permissions",),
     ("module_utils/_node/service.py", "_local_node"): ("cluster/status",),
-    ("module_utils/_node/settings/run.py", "_plugins"): ("cluster/acme/plugins",),
     ("module_utils/_ha/checks.py", "precheck_resource"): (),  # groups of Proxmox VE 8 only
     ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
     ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),

@@ -183,7 +183,8 @@ def with_known_nodes(error: FleetError, clients: Sequence[Client]) -> FleetError
 def read_listed(client: Reader, kind: str) -> frozenset[str]:
     """Return the names in the listing of a kind, which the login can see; one request."""
     path, query, key = _LISTINGS[kind]
-    return frozenset(str(row[key]) for row in client.get(*path, **query) or ())
+    rows = client.get(*path, **query) or ()
+    return frozenset(str(row[key]) for row in rows if row.get(key))
 
 
 def require_listed(client: Reader, option: str, kind: str, names: Collection[str]) -> None:
