@@ -52,6 +52,11 @@ class Write:
         return self.route.endswith(("/clone", "/nodes/{node}/qemu", "/nodes/{node}/lxc"))
 
     @property
+    def moves_guest(self) -> bool:
+        """Whether its task moves a guest or one of its volumes: a long one on real storages."""
+        return self.task in _MOVING
+
+    @property
     def is_of_guest(self) -> bool:
         """Whether its path is that of a VM or a container."""
         return re.search(r"/(?:qemu|lxc)/\d", self.path) is not None
@@ -81,6 +86,8 @@ _ALLOCATING = (
     *("qmclone", "qmcreate", "qmmove", "resize", "download", "qmsnapshot"),
     *("vzclone", "vzcreate", "vzsnapshot", "move_volume"),
 )
+
+_MOVING = ("qmigrate", "vzmigrate", "qmmove", "move_volume")
 
 Rules = Callable[[Write], list[dict[str, Any]]]
 
@@ -257,7 +264,7 @@ _QUORUM = (("PUT", "/cluster", {"quorate": True}),)
 _UP = tuple(("PUT", f"/nodes/pve{number}", {"online": True}) for number in (2, 3))
 
 
-def _moves_guests(write: Write) -> bool:
+def _is_one_of_many(write: Write) -> bool:
     """Whether the write is one of many steps, of which a killed run leaves the rest."""
     return write.scenario.module in ("evacuation", "rebalance", "power")
 
@@ -332,9 +339,9 @@ FAULTS: tuple[Fault, ...] = (
     *(
         Fault(
             f"killed {when}",
-            lambda write: _slow(write) if write.makes_vm else [],
+            lambda write: _slow(write) if write.makes_vm or write.moves_guest else [],
             (KILLED,),
-            applies=lambda write: _moves_guests(write) or write.makes_vm,
+            applies=lambda write: write.makes_vm or write.moves_guest or _is_one_of_many(write),
             kills=when,
         )
         for when in ("before", "after")
@@ -343,7 +350,7 @@ FAULTS: tuple[Fault, ...] = (
         "task outlasts its time limit",
         _slow,
         ("TaskTimeout",),
-        applies=lambda write: write.makes_vm and _has_task(write),
+        applies=lambda write: (write.makes_vm or write.moves_guest) and _has_task(write),
         options={"task_timeout": 1},
     ),
     Fault(

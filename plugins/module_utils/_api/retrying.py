@@ -22,6 +22,7 @@ from .._core.retry import Backoff, NetworkBudget, TimeBudget
 from .protocols import Transport
 from .request import Request
 from .settings import ConnectionSettings
+from .tasks import with_holder
 
 # Tries if no connection is possible. If the endpoint has never answered, a wrong address is more
 # likely than a busy server; a node that PVE cannot reach is probably down.
@@ -74,7 +75,7 @@ class RetryingLayer:
                 # A caller that allows one try wants an answer soon: it does not wait for a lock.
                 is_final = request.tries == 1 or not error.retryable
                 if is_final or not self._wait(error, budgets):
-                    raise attempt.failure(error) from error
+                    raise with_holder(self, attempt, attempt.failure(error)) from error
 
     def _write(self, request: Request, budgets: _Budgets) -> Any:
         number = 0
@@ -87,7 +88,7 @@ class RetryingLayer:
                 return self._below.send(attempt)
             except Locked as error:
                 if not budgets.locked.again():
-                    raise attempt.failure(error) from error
+                    raise with_holder(self, attempt, attempt.failure(error)) from error
             except NetworkError as error:
                 found = self._after_lost_answer(attempt, error, budgets)
                 if found is not None:

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .._core.clock import Clock
 from .._core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
-from .._core.failures.classify import LOG_LINES, classify_task
+from .._core.failures.classify import LOG_LINES, classify_task, lock_in
 from .._core.retry import TimeBudget
 from .protocols import Notes, Progress, Reader, Sender, Waiter
 from .request import Request
@@ -36,6 +37,21 @@ _MIDDLE_OF_A_TEXT = re.compile(r"\s|https?://")
 _EXPLAINED = re.compile(r"EFI disk without 'ms-cert")
 _LOG_PAGE, _LOG_PAGES = 500, 20
 _WELL = "OK"  # the exit status of a task without errors and warnings
+
+
+Get = Callable[..., Any]
+"""Returns the data of a GET on a path, as `Client.get` does."""
+
+# Tasks of people who use a console: they hold no lock.
+CONSOLE_TASKS = frozenset(("vncproxy", "vncshell", "termproxy", "spiceproxy", "spiceshell"))
+_GUEST_PATHS = (("qemu",), ("lxc",))
+_AUDIT = "Sys.Audit"
+_HOLDER = "holder"
+_UNSEEN = (
+    "Wait until the running task is over: the tasks of other users are visible with {audit} on"
+    " /nodes/{node} only"
+)
+_RUNS = "Wait until task {upid} has ended, then run this again"
 
 
 class NoNotes:
@@ -167,7 +183,8 @@ class Tasks:
                 return self._waiter.wait(answer, timeout, request.attempted)
             except Locked as error:
                 if not budget.again():
-                    raise request.of_try(budget.tries).failure(error) from error
+                    failed = request.of_try(budget.tries).failure(error)
+                    raise with_holder(self._sender, request, failed) from error
 
 
 @dataclass(frozen=True)
@@ -324,3 +341,87 @@ def _still_runs(task: Upid, timeout: float, attempted: str) -> TaskTimeout:
         upid=task.text,
         dispatched=True,
     )
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The task that holds a lock; without a UPID, `is_hidden` if the login may not see it."""
+
+    upid: str = ""
+    is_hidden: bool = False
+    has_ended: bool = False
+
+    def next_step(self, node: str) -> str:
+        """Return the next step while the task runs or may run, otherwise an empty text."""
+        if self.upid:
+            return _RUNS.format(upid=self.upid)
+        return _UNSEEN.format(audit=_AUDIT, node=node) if self.is_hidden else ""
+
+    def refusal(self, attempted: str, node: str, lock: str) -> Locked:
+        """Return the error for a guest on which the task still works, or may work."""
+        return Locked(
+            attempted=attempted,
+            answer=f"it is locked ({lock})",
+            next_step=self.next_step(node),
+            reason=f"locked ({lock})",
+            upid=self.upid,
+            dispatched=False,
+        )
+
+
+def find_holder(get: Get, node: str, vmid: str | int, lock: str | None) -> Holder:
+    """Return the task that works on a locked guest; one or two requests. Raises FleetError.
+
+    A login without Sys.Audit on the node sees only its own tasks (pve-manager: API2/Tasks.pm,
+    node_tasks). A backup of several guests has no VMID (API2/VZDump.pm, vzdump), and a clone has
+    that of its source (qemu-server: API2/Qemu.pm, clone_vm).
+    """
+    tasks = get("nodes", node, "tasks", source="active")
+    for task in tasks or ():
+        if not task.get("endtime") and _may_hold(task, str(vmid), lock or ""):
+            return Holder(str(task["upid"]))
+    path = f"/nodes/{node}"
+    held = get("access", "permissions", path=path)
+    return Holder(is_hidden=_AUDIT not in (held or {}).get(path, {}))
+
+
+def _may_hold(task: Mapping[str, Any], vmid: str, lock: str) -> bool:
+    """Return whether a running task can hold this lock of a guest (pure)."""
+    kind = str(task.get("type") or "")
+    if str(task.get("id") or "") == vmid:
+        return kind not in CONSOLE_TASKS
+    if lock == "backup":
+        return kind == "vzdump" and not task.get("id")
+    return lock in ("clone", "create") and kind.endswith("clone")
+
+
+def with_holder(sender: Sender, request: Request, error: FleetError) -> FleetError:
+    """Return a final refusal because of a lock, with the task that still runs on the guest: nobody
+    may remove its lock. Without such a task, or if it cannot be read, the error is unchanged.
+    """
+    path = request.path
+    is_of_guest = path[2:3] in _GUEST_PATHS and len(path) > 3
+    if not isinstance(error, Locked) or not is_of_guest:
+        return error
+    try:
+        holder = find_holder(partial(_get, sender), path[1], path[3], lock_in(error))
+    except FleetError:
+        return error
+    next_step = holder.next_step(path[1])
+    if not next_step:
+        return error
+    return error.on(next_step=next_step, details={**error.details, _HOLDER: holder.upid})
+
+
+def holder_of(error: FleetError) -> str:
+    """Return the task that `with_holder` found, or an empty text (pure)."""
+    return str(error.details.get(_HOLDER) or "")
+
+
+def may_be_held(error: FleetError) -> bool:
+    """Return whether a task works on the guest of this error, or may work on it (pure)."""
+    return _HOLDER in error.details
+
+
+def _get(sender: Sender, *segments: str, **values: str) -> Any:
+    return sender.send(Request("GET", segments, values, tries=1))

@@ -251,6 +251,10 @@ class AlreadyTemplate(Conflict):
     """A conversion failed because the VM is a template already."""
 
 
+class AlreadyMoved(Conflict):
+    """A move failed because the disk is on that storage already."""
+
+
 class ForeignTenant(Conflict):
     """The VM belongs to another tenant: messages may only use the name in the task."""
 

@@ -19,7 +19,6 @@ from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._guest.flow.apply import require_permitted
-from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
@@ -37,9 +36,6 @@ from .times.estimate import seconds_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-
-_PLANS = 3  # how many times guests are planned if others move them in between
 
 
 @dataclass
@@ -135,27 +131,7 @@ def _read_record(
 def _decide(
     options: MaintenanceOptions, client: Client, record: NodeRecord
 ) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
-    """Return the decision about each guest of the record, in start order, and warnings.
-
-    If the HA manager moves a guest in between, all guests are planned again.
-    """
-    for _number in range(_PLANS):
-        decisions, warnings = _decide_once(options, client, record)
-        if not any(map(_has_moved, decisions)):
-            break
-    return decisions, warnings
-
-
-def _has_moved(decision: GuestDecision) -> bool:
-    """Return whether a guest was moved to another node while it was planned."""
-    if decision.planned is None or decision.planned.error is None:
-        return False
-    return is_elsewhere(decision.planned.error)
-
-
-def _decide_once(
-    options: MaintenanceOptions, client: Client, record: NodeRecord
-) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
+    """Return the decision about each guest of the record, in start order, and warnings."""
     cluster = fetch_cluster_state(client.direct(), TYPES)
     rows = [row for row in cluster.guests if row.vmid in record.guests]
     gone = sorted(record.guests.keys() - {row.vmid for row in rows})

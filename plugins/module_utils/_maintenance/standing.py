@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._api.tasks import CONSOLE_TASKS
 from .._cluster.state import ClusterState
 from .._core.formatting import first_of
 from .._node.record import PENDING, NodeRecord
@@ -18,8 +19,6 @@ from .model import HaManagerState, MaintenanceOptions
 from .read import CephState, MaintenanceFacts, NodeState
 from .times.estimate import duration
 
-# Tasks of people who use a console.
-_HARMLESS = frozenset(("vncproxy", "vncshell", "termproxy", "spiceproxy", "spiceshell"))
 # Flags of Ceph that keep it from repairing itself, or from taking the OSDs of the node back.
 _HINDERING = frozenset(("nobackfill", "noin", "norebalance", "norecover", "noup", "pause"))
 # Locks of operations with which a migration would collide.
@@ -137,7 +136,7 @@ def find_busy(
     found: list[str] = []
     for row in facts.tasks:
         kind = str(row.get("type") or "task")
-        if kind not in _HARMLESS and row["upid"] not in own:
+        if kind not in CONSOLE_TASKS and row["upid"] not in own:
             about = f" of guest {row['id']}" if str(row.get("id") or "").isdigit() else ""
             found.append(f"a task {kind}{about} runs on it")
     for guest in sorted(cluster.guests, key=lambda one: one.vmid):

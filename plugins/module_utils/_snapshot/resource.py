@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .._api.tasks import may_be_held
 from .._api.upid import TaskResult
 from .._core.errors import AlreadyExists, FleetError, Locked, UnknownSnapshot, UnknownTask
 from .._resource.engine import Resource
@@ -168,7 +169,7 @@ def with_unlock_step(error: Locked, vm: SnapshotVm) -> FleetError:
 
     `vm` must be read after the task for the lock is no longer visible.
     """
-    if vm.lock not in ACTION_OF_LOCK:
+    if may_be_held(error) or vm.lock not in ACTION_OF_LOCK:
         return error
     more = ". Then start it if it ran before the rollback" if vm.lock == LOCK else ""
     unlock = f"'{vm.kind.tool} unlock {vm.vmid}' on node {vm.node}"

@@ -51,14 +51,17 @@ def _module_of(actual: Actual) -> str:
     return list_of(actual.kind.type).flow.key
 
 
-def orphans_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -> list[Orphan]:
+def orphans_of(
+    actual: Actual, tasks: Collection[str], bases: Collection[str], may_run: str = ""
+) -> list[Orphan]:
     """Return the unfinished parts of a VM.
 
     `tasks` are the UPIDs of tasks that work on it now, `bases` the storages with base volumes.
+    `may_run` is the next step if other tasks may work on it that the login does not see.
     """
-    found = _locks(actual, tasks)
+    found = _locks(actual, tasks, may_run)
     if actual.marker.building:
-        found = [_creation(actual, tasks)]
+        found = [_creation(actual, tasks, may_run)]
     elif actual.marker.stale:
         detail = "its cloud-init drive is older than its configuration"
         step = "Run the task that changed its cloud-init options again"
@@ -75,12 +78,12 @@ def orphan_of_copy(notes: CopyNotes, now: float) -> Orphan:
     return Orphan("drill", detail, WAIT, "Run this again when the drill has ended")
 
 
-def _creation(actual: Actual, tasks: Collection[str]) -> Orphan:
+def _creation(actual: Actual, tasks: Collection[str], may_run: str) -> Orphan:
     """Return the unfinished creation of a VM that still has the creation marker."""
     if tasks:
         return _running("creation", tasks)
     if actual.lock:
-        return _locked("creation", actual)
+        return _locked("creation", actual, may_run)
     if actual.status != "stopped":
         detail = f"it has the creation marker, and is {actual.status}"
         return Orphan("creation", detail, BY_HAND, _RUN_AGAIN)
@@ -93,7 +96,9 @@ def _running(kind: str, tasks: Collection[str]) -> Orphan:
     return Orphan(kind, detail, WAIT, "Run this again when they have ended")
 
 
-def _locked(kind: str, actual: Actual) -> Orphan:
+def _locked(kind: str, actual: Actual, may_run: str) -> Orphan:
+    if may_run:
+        return Orphan(kind, f"it has the lock {actual.lock}", WAIT, may_run)
     detail = f"it has the lock {actual.lock}, and no task works on it"
     command = f"{actual.kind.tool} unlock {actual.vmid}"
     step = f"Run '{command}' on node {actual.node}, then the task that was interrupted"
@@ -111,7 +116,7 @@ _KIND_OF_LOCK: Mapping[str, str] = {
 }
 
 
-def _locks(actual: Actual, tasks: Collection[str]) -> list[Orphan]:
+def _locks(actual: Actual, tasks: Collection[str], may_run: str) -> list[Orphan]:
     """Return the lock of a VM if it belongs to an unfinished task."""
     lock = actual.lock
     if not lock or lock in _CHOSEN:
@@ -119,7 +124,7 @@ def _locks(actual: Actual, tasks: Collection[str]) -> list[Orphan]:
     kind = _KIND_OF_LOCK.get(lock, "lock")
     if tasks:
         return [_running(kind, tasks)]
-    return [_locked(kind, actual)]
+    return [_locked(kind, actual, may_run)]
 
 
 def _memory(actual: Actual) -> list[Orphan]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from .._api.tasks import find_holder
 from .._cluster.drill.copies import tenant_tags, without_copies
 from .._cluster.state import CREATION_LOCKS, ClusterState, VmRow, fetch_cluster_state
 from .._cluster.storages.allocation import base_storages
@@ -263,7 +264,11 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> OrphanedGues
             tasks = tasks_on(client, actual)
     except NotFound:
         return None
-    orphans = orphans_of(actual, tasks, bases)
+    may_run = ""
+    if actual.lock and not tasks:
+        holder = find_holder(client.get, actual.node, actual.vmid, actual.lock)
+        may_run = holder.next_step(actual.node)
+    orphans = orphans_of(actual, tasks, bases, may_run)
     if not orphans:
         return None
     return OrphanedGuest(actual, tuple(orphans))

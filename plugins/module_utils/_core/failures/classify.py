@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import (
     AlreadyExists,
+    AlreadyMoved,
     AlreadyRunning,
     AlreadyTemplate,
     ApiError,
@@ -69,6 +70,7 @@ class _Text:
 # A request that is not about one guest, such as the listing of a node: /nodes/pve1/qemu,
 # /pools/acme.
 _NO_GUEST = r"^(?!.*/nodes/[^/]+/[^/]+/\d)"
+_LOCK = re.compile(r"locked \((.+)\)")
 _STATE_UNKNOWN = "Look at the state before it is done again"
 _WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
 CHECK_NODE = "Check the name of the node: pve.fleet.node_info lists the nodes"
@@ -315,6 +317,8 @@ _TEXTS: tuple[_Text, ...] = (
         "is a template",
         "Use a VM, not a template",
     ),
+    # qemu-server: API2/Qemu.pm, move_vm_disk.
+    _Text(r"can't move to the same storage", AlreadyMoved, "moved", "Run this again"),
     _Text(r"if it's a template", Conflict, "is a template", "Use a VM, not a template"),
     _Text(r"already defined in URI", ValidationFailed, "contradiction", "Give the parameter once"),
     _Text(
@@ -659,3 +663,9 @@ def _not_passed_on(
 def _correction(parameters: Mapping[str, str]) -> str:
     names = ", ".join(sorted(parameters))
     return f"Correct {names}" if names else "Check the input"
+
+
+def lock_in(error: Locked) -> str:
+    """Return the lock of a guest that this error names, or an empty text (pure)."""
+    found = _LOCK.fullmatch(error.reason)
+    return found[1] if found else ""

@@ -21,13 +21,14 @@ from ..._resource.execute import after_writes
 from ..context import AnyContext
 from ..create.vmid_race import AlreadyCreated
 from ..live.creation import has_creation_marker
-from ..live.find import find_row, require_own
-from ..live.read import read_actual, read_wherever, require_same
+from ..live.find import find_row
+from ..live.locks import await_unlocked, require_unlocked
+from ..live.read import read_actual
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
 from .create import create_guest, with_pool_hint
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
-from .flow import GuestFlow, GuestPlan
+from .flow import GuestFlow, GuestPlan, reread
 from .place import confirm
 from .placed import NumberedGuest
 from .report import report
@@ -65,7 +66,10 @@ def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
         return _create(guest_plan, draft)
     if not plan.changed or guest_plan.actual is None:
         return preview(guest_plan)
-    if context.client.clock.monotonic() - guest_plan.read_at > FRESH:
+    holder = await_unlocked(context.client, guest_plan.actual, context.settings.task_timeout)
+    require_unlocked(holder, guest_plan.actual)
+    age = context.client.clock.monotonic() - guest_plan.read_at
+    if holder.has_ended or age > FRESH:
         guest_plan = _again(guest_plan, guest_plan.actual)
     actual = guest_plan.actual
     if actual is None or not guest_plan.plan.changed:
@@ -157,9 +161,7 @@ def require_permitted(client: Client, plans: Sequence[GuestPlan[Any] | None]) ->
 def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:
     """Return the plan from a new reading of the guest: the old plan is too old for a write."""
     context = guest_plan.requested
-    current = read_wherever(context.client, known.kind, known.vmid, known.node, pool=known.pool)
-    require_own(context.desired.guest, current, known)
-    require_same(context.desired.guest, known, current)
+    current = reread(context, known)
     fresh = context.cluster_view.fresh(guest_plan.cluster)
     return guest_plan.flow.plan_found(context, current, fresh)
 

@@ -15,20 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
+from ..._api.tasks import holder_of
 from ..._cluster.placement import NodeChoice
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
 from ..._cluster.view import PATIENCE
 from ..._cluster.visible import probe_vmid, require_no_other_kind, require_visible
-from ..._core.errors import ValidationFailed
+from ..._core.errors import FleetError, NotFound, ValidationFailed
 from ..._resource.plan import Plan, Step
-from ..context import AnyContext
+from ..context import AnyContext, RunContext
 from ..hardware import AnyDesired
 from ..live.creation import read_other_kind, with_hidden_creations
-from ..live.find import find, is_nameless, still_nameless
+from ..live.find import find, is_nameless, require_own, still_nameless
 from ..live.handover import require_handover, require_nothing_moved
 from ..live.linked_clones import linked_clones
+from ..live.locks import has_ended
+from ..live.read import is_elsewhere, read_wherever, require_same
 from ..model import Actual, Guest
 from ..plan import power
 from ..plan.capacity import Capacity
@@ -200,7 +203,22 @@ class GuestFlow(Generic[AnyContext]):
     def plan_found(
         self, context: AnyContext, actual: Actual, cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
-        """Return the plan for an existing guest that has passed the tenant guard."""
+        """Return the plan for an existing guest that has passed the tenant guard.
+
+        If a running task has locked the guest, or it has just moved to another node, it is read and
+        planned once more after that.
+        """
+        try:
+            return self._plan_found(context, actual, cluster)
+        except FleetError as error:
+            current = _after_move(context, actual, error)
+            if current is None:
+                raise
+        return self._plan_found(context.direct(), current, cluster)
+
+    def _plan_found(
+        self, context: AnyContext, actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyContext]:
         read_at = context.client.clock.monotonic()
         guest = context.guest
         if guest.state != "absent":
@@ -294,6 +312,34 @@ class GuestFlow(Generic[AnyContext]):
             draft=draft,
             config=draft.placed.blueprint.config,
         )
+
+
+def reread(context: RunContext[Any], known: Actual) -> Actual:
+    """Return the guest as it is now. Raises Conflict if its VMID has been reused, or if it belongs
+    to another tenant now.
+    """
+    client = context.client.direct()
+    current = read_wherever(client, known.kind, known.vmid, known.node, pool=known.pool)
+    require_own(context.guest, current, known)
+    require_same(context.guest, known, current)
+    return current
+
+
+def _after_move(context: RunContext[Any], known: Actual, error: FleetError) -> Actual | None:
+    """Return the guest after the running task that this error names, or on the node to which it
+    has moved; None for another error.
+    """
+    holder = holder_of(error)
+    if holder:
+        client, timeout = context.client.direct(), context.settings.task_timeout
+        return reread(context, known) if has_ended(client, holder, timeout) else None
+    if not is_elsewhere(error):
+        return None
+    try:
+        current = reread(context, known)
+    except NotFound:
+        return None
+    return current if current.node != known.node else None
 
 
 def _require_free(client: Client, desired: Guest, cluster: ClusterState, verb: str) -> None:

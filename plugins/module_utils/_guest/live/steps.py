@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..._api.tasks import holder_of
 from ..._api.upid import is_upid, parse_upid
 from ..._core.errors import (
+    AlreadyMoved,
     AlreadyRunning,
     AlreadyTemplate,
     DigestChanged,
     FleetError,
     HotplugRefused,
+    Locked,
     NetworkError,
     TaskTimeout,
 )
@@ -25,6 +28,7 @@ from ..._resource.plan import Plan, Step
 from ..kind import Kind
 from ..plan.steps import FIREWALL
 from .ha import await_manager
+from .locks import has_ended
 from .read import is_elsewhere
 
 if TYPE_CHECKING:
@@ -49,6 +53,18 @@ class GuestSteps(Steps):
     max_replans = 3
 
     def send(self, step: Step) -> StepResult:
+        """Send a step. If a running task refuses it by a lock, wait for that task: a new plan
+        follows.
+        """
+        try:
+            return self._send(step)
+        except Locked as error:
+            holder = holder_of(error)
+            if holder and not has_ended(self.client, holder, self.time_for(step)):
+                raise error.on(details={}) from error
+            raise
+
+    def _send(self, step: Step) -> StepResult:
         if step.action == "template" and not step.is_task:
             return self._convert(step)
         if "archive" in step.data:
@@ -131,8 +147,10 @@ def creates(step: Step) -> bool:
 
 def _needs_reread(error: FleetError) -> bool:
     """Return whether the step may have happened or the plan is stale: the VM may have moved."""
-    if isinstance(error, (AlreadyRunning, AlreadyTemplate, DigestChanged)):
+    if isinstance(error, (AlreadyMoved, AlreadyRunning, AlreadyTemplate, DigestChanged)):
         return True
+    if isinstance(error, Locked):
+        return bool(holder_of(error))
     if isinstance(error, NetworkError):
         was_sent = error.dispatched is not False
         return was_sent or is_elsewhere(error)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..._api.tasks import Holder, find_holder
 from ..._backup.archive import Archive
 from ..._cluster.restoring import await_restored, is_bare, seems_bare
 from ..._cluster.state import ClusterState, VmRow
@@ -93,11 +94,21 @@ def read_guest(
             reason="no guest to overwrite",
         )
     actual = read_wherever(client, chosen.kind, row.vmid, row.node, pool=row.pool)
+    if is_bare(actual.live) and actual.lock:
+        holder = find_holder(client.get, actual.node, actual.vmid, actual.lock)
+        _require_no_holder(holder, actual)
     if is_bare(actual.live) and not has_failed(restores_of(client, row)):
         attempted = f"{chosen.kind.noun} {row.vmid} was not overwritten"
         await_restored(client, actual.path, seconds=0, attempted=attempted)
         actual = read_wherever(client, chosen.kind, row.vmid, row.node, pool=row.pool)
     return actual
+
+
+def _require_no_holder(holder: Holder, actual: Actual) -> None:
+    """Raise Locked for an empty guest on which a task may still work (pure)."""
+    if holder.upid or holder.is_hidden:
+        attempted = f"{actual.label} was not overwritten"
+        raise holder.refusal(attempted, actual.node, actual.lock or "")
 
 
 def _empty_row(chosen: ChosenArchive, cluster: ClusterState) -> VmRow | None:
