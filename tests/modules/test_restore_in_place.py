@@ -116,23 +116,66 @@ def test_a_guest_that_ran_runs_after_a_run_that_was_interrupted_at_any_write(
         assert "description" not in config(lab, box, "qemu" if kind == "vm" else "lxc")
 
 
-@pytest.mark.parametrize("kind", ["vm", "container"])
-def test_a_guest_that_ran_runs_after_a_restore_that_failed(lab: Lab, kind: str) -> None:
-    """A failed restore leaves a VM empty and removes a container: the archive of the state before
-    has the note.
+@pytest.mark.parametrize("runs", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "keep"),
+    [
+        *(("vm", keep) for keep in ("archive", "copy", "none")),
+        *(("container", keep) for keep in ("archive", "none")),
+    ],
+)
+def test_a_guest_that_ran_runs_after_restores_that_failed(
+    lab: Lab, kind: str, keep: str, runs: bool
+) -> None:
+    """A failed restore leaves a VM empty and removes a container, with their notes (qemu-server:
+    QemuServer.pm, restore_vma_archive; pve-container: API2/LXC.pm, create_vm): the archive of the
+    state before has the note, and without an archive the tasks show who stopped the guest.
     """
     if kind == "vm":
         box = do(lab, "vm", **WEB)["vm"]
     else:
         box = container(lab, hostname="web", tags="tenant_acme")
     back_up(lab, box)
-    do(lab, kind, vmid=box["vmid"], tenant="acme", state="started")
-    task: dict[str, Any] = {"name": None, "vmid": box["vmid"]}
-    lab.simulator.fault(task="qmrestore" if kind == "vm" else "vzrestore", fail="no space left")
-    assert lab.run("restore", **whole(task))["failed"]
+    if runs:
+        do(lab, kind, vmid=box["vmid"], tenant="acme", state="started")
+    task: dict[str, Any] = {"name": None, "vmid": box["vmid"], "keep": keep}
+    if keep == "copy":
+        task["keep_name"] = "web-before"
+    failures: list[str] = []
+    for _number in range(2):
+        lab.simulator.fault(task="qmrestore" if kind == "vm" else "vzrestore", fail="no space left")
+        failed = lab.run("restore", **whole(task))
+        assert failed["failed"]
+        failures.append(failed["msg"])
+    assert (", and starts it" in failures[0]) is runs
+    assert "Run this again with vmid" in failures[0]
     foreseen, made = restore(lab, check=True, **task), restore(lab, **task)
     assert foreseen["plan"] == made["done"]
-    assert made["guest"]["status"] == "running"
+    assert made["guest"]["status"] == ("running" if runs else "stopped")
+
+
+@pytest.mark.parametrize("kind", ["vm", "container"])
+@pytest.mark.parametrize("login", ["same", "other"])
+def test_a_guest_that_was_stopped_for_another_reason_stays_off(
+    lab: Lab, kind: str, login: str
+) -> None:
+    """It was stopped long before the restore that failed, or by another login."""
+    if kind == "vm":
+        box = do(lab, "vm", **WEB)["vm"]
+    else:
+        box = container(lab, hostname="web", tags="tenant_acme")
+    back_up(lab, box)
+    do(lab, kind, vmid=box["vmid"], tenant="acme", state="started")
+    if login == "same":
+        do(lab, kind, vmid=box["vmid"], tenant="acme", state="stopped", force=True)
+        lab.simulator.steer("/clock", {"to": int(time.time()) + 3600})
+    else:
+        path = "vms" if kind == "vm" else "containers"
+        lab.simulator.steer(f"/{path}/{box['vmid']}", {"running": False})
+    task: dict[str, Any] = {"name": None, "vmid": box["vmid"], "keep": "none"}
+    lab.simulator.fault(task="qmrestore" if kind == "vm" else "vzrestore", fail="no space left")
+    assert lab.run("restore", **whole(task))["failed"]
+    assert restore(lab, **task)["guest"]["status"] == "stopped"
 
 
 def test_a_guest_that_was_started_and_stopped_since_stays_off(

@@ -81,5 +81,9 @@ def restores_of(client: Client, row: VmRow) -> Sequence[TaskRow]:
     tasks = read_tasks(client, [row.node], query)[row.node]
     if isinstance(tasks, FleetError):
         return ()
-    login = client.connection.token_id or client.connection.user
-    return [task for task in tasks if login in (task.user, f"{task.user}!{task.token}")]
+    return [task for task in tasks if is_of(client.login, task)]
+
+
+def is_of(login: str, task: TaskRow) -> bool:
+    """Return whether this user or token has started a task (pure)."""
+    return login in (task.user, f"{task.user}!{task.token}")

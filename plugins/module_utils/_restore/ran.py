@@ -5,7 +5,10 @@
 """Whether a guest ran before an interrupted restore, which must start it at its end.
 
 The restore notes in the guest that it runs, before it stops the guest. The archive of the state
-before the restore contains the note too: it is read if the restore has left the guest empty.
+before the restore contains the note too: it is read if the restore has left the guest empty. If no
+archive was made, the tasks of the node show that the guest was stopped for the failed restore: PVE
+destroys the configuration, and with it every note (qemu-server: QemuServer.pm,
+restore_vma_archive; pve-container: API2/LXC.pm, create_vm).
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from .._backup.archive import Archive, newest_first
-from .._cluster.restoring import is_bare
+from .._api.tasks import CONSOLE_TASKS
+from .._backup.archive import Archive
+from .._backup.archive import newest_first as newest_archive
+from .._cluster.restoring import RESTORE_TASKS, is_bare
 from .._core.errors import FleetError
 from .._guest.flow.reads import read_archive
 from .._guest.kind import Kind
@@ -22,13 +27,18 @@ from .._guest.marker import split_notes
 from .._guest.model import Actual
 from .._tasks.query import TaskQuery
 from .._tasks.read import read_tasks
-from .._tasks.row import OK, WARNING
+from .._tasks.row import OK, WARNING, TaskRow, newest_first
 from .choose import is_state_before
+from .orphans import has_failed, is_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 _STARTS = 10  # tasks to read
+_CHAIN = 50  # tasks to read: every restore that failed is one of them
+_STOPS = frozenset(("shutdown", "stop"))
+# Maximum seconds between two steps of one run, which are sent one after the other.
+_PAUSE = 30
 
 
 def find_ran(client: Client, actual: Actual, archives: Iterable[Archive]) -> int | None:
@@ -37,22 +47,53 @@ def find_ran(client: Client, actual: Actual, archives: Iterable[Archive]) -> int
     """
     if actual.running:
         return _last_start(client, actual.kind, actual.vmid, actual.node)
-    config: Mapping[str, str] = actual.live
     if is_bare(actual.live):
-        config = read_state_before(client, actual.vmid, archives)
-    return find_noted(client, actual.kind, actual.vmid, actual.node, config)
+        return find_ran_before_failure(client, actual.kind, actual.vmid, actual.node, archives)
+    return _find_noted(client, actual.kind, actual.vmid, actual.node, actual.live)
 
 
-def read_state_before(client: Client, vmid: int, archives: Iterable[Archive]) -> Mapping[str, str]:
-    """Return the configuration in the newest archive of a guest's state before a restore."""
+def find_ran_before_failure(
+    client: Client, kind: Kind, vmid: int, node: str, archives: Iterable[Archive]
+) -> int | None:
+    """Return the last start of a guest that ran before a failed restore left it empty or removed
+    it; None if it was off. Up to three requests.
+    """
     own = [one for one in archives if one.vmid == vmid and is_state_before(one)]
-    if not own:
-        return {}
-    newest = min(own, key=newest_first)
-    return read_archive(client, newest.volume, newest.node)
+    if own:
+        newest = min(own, key=newest_archive)
+        config = read_archive(client, newest.volume, newest.node)
+        ran = _find_noted(client, kind, vmid, node, config)
+        if ran is not None:
+            return ran
+    tasks = read_tasks(client, [node], TaskQuery(limit=_CHAIN, vmid=vmid))[node]
+    if isinstance(tasks, FleetError) or not was_stopped_for_restore(client.login, kind, tasks):
+        return None
+    return _last_start(client, kind, vmid, node)
 
 
-def find_noted(
+def was_stopped_for_restore(login: str, kind: Kind, tasks: Iterable[TaskRow]) -> bool:
+    """Return whether the last restores of a guest have failed, and the same login stopped the guest
+    right before the first of them, or before the clone that keeps its state (pure).
+    """
+    rows = [task for task in newest_first(tasks) if task.type not in CONSOLE_TASKS]
+    count = 0
+    while count < len(rows) and has_failed(rows[count:]) and rows[count].type in RESTORE_TASKS:
+        count += 1
+    if count == 0:
+        return False
+    later = rows[count - 1]
+    for task in rows[count:]:
+        is_own = is_of(login, task) and is_of(login, later)
+        if not is_own or later.started - task.ended > _PAUSE:
+            return False
+        action = task.type.removeprefix(kind.task_prefix)
+        if action != "clone":
+            return action in _STOPS
+        later = task
+    return False
+
+
+def _find_noted(
     client: Client, kind: Kind, vmid: int, node: str, config: Mapping[str, str]
 ) -> int | None:
     """Return the start in the note of a configuration; None without a note, or if the guest was

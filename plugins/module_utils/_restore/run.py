@@ -31,7 +31,7 @@ from .desired import DesiredRestore, read_desired
 from .guest import read_guest
 from .orphans import find_locked, find_orphans
 from .overwrite.run import overwrite
-from .ran import find_noted, read_state_before
+from .ran import find_ran_before_failure
 from .read import find_chosen, read_all
 from .removed import find_completion
 
@@ -86,8 +86,7 @@ def _starting_again(
     options, vmid = completion.options, chosen.archive.vmid or 0
     if options.get("state", "present") != "present":
         return completion
-    before = read_state_before(client, vmid, archives)
-    ran = find_noted(client, chosen.kind, vmid, str(options["node"]), before)
+    ran = find_ran_before_failure(client, chosen.kind, vmid, str(options["node"]), archives)
     if ran is None:
         return completion
     return replace(completion, options={**options, "state": "started"})

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._api.tasks import find_task
-from ..._cluster.restoring import await_restored, is_bare
+from ..._api.upid import parse_upid
+from ..._cluster.restoring import RESTORE_TASKS, await_restored, is_bare
 from ..._core.errors import Conflict, FleetError, RestoreFailed
 from ..._core.result import Result
 from ..._guest.flow.apply import apply_plan
@@ -119,8 +120,8 @@ class OverwrittenGuest(ExistingResource[Any]):
         vmid, name = self.actual.vmid, self._task.chosen.name
         if self.actual.kind is CONTAINER:
             return self._remedy_of_container(vmid, name)
-        step = f"Run this again with vmid {vmid}{self._state} and confirm '{name}'"
-        step = f"{step}: it restores the guest again"
+        step = f"Run this again with vmid {vmid} and confirm '{name}': it restores the guest again"
+        step += self._start
         if self._task.copies:
             return f"{step}. Its former state is its copy {self._task.restore.keep_name}"
         if not self._task.keeps:
@@ -129,17 +130,16 @@ class OverwrittenGuest(ExistingResource[Any]):
         return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
 
     @property
-    def _state(self) -> str:
-        """The option that starts a guest that ran, if nothing but this message shows it."""
-        is_known = self._task.ran is None or self._task.archives
-        return "" if is_known else ", options.state started"
+    def _start(self) -> str:
+        """The addition to the next step for a guest that ran."""
+        return "" if self._task.ran is None else ", and starts it"
 
     def _remedy_of_container(self, vmid: int, name: str) -> str:
         """Return the next step that recovers a container. A failed restore can remove it
         (pve-container: API2/LXC.pm, create_vm).
         """
-        step = f"Run this again with vmid {vmid}{self._state} and confirm '{name}'"
-        step = f"{step}: it restores the container, also if it is gone"
+        step = f"Run this again with vmid {vmid} and confirm '{name}'"
+        step = f"{step}: it restores the container, also if it is gone{self._start}"
         if self._kept is None:
             return step
         form = "its copy" if self._task.copies else "archive"
@@ -176,8 +176,7 @@ class OverwrittenGuest(ExistingResource[Any]):
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         """Return the error; after a failed restore, its next step recovers the guest."""
         failure = super().failure(error, done)
-        finished = {step.action for step in done}
-        if RESTORE in finished or not error.upid or KEEP not in finished:
+        if not error.upid or parse_upid(error.upid).type not in RESTORE_TASKS:
             return failure
         return failure.on(next_step=self._remedy())
 
