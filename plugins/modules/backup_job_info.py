@@ -12,7 +12,7 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one backup job or all of them, each guest with the enabled jobs that back it up, and the
-    guests without such a job. Two requests are made.
+    guests without such a job. Two requests are made, and one for each guest in a job.
   - The token needs C(Sys.Audit) on C(/), and C(VM.Audit) on the guests. Guests that the token may
     not see are not returned.
 options:
@@ -107,6 +107,9 @@ guests:
       type: str, sample: acme}
     template: {description: Whether the guest is a template., type: bool, sample: false}
     jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [nightly]}
+    left_out: {description: 'Disks that its backups leave out, because their backup is off. The
+      default of a container''s mounts is off. Null without a job, and if its configuration cannot
+      be read.', type: list, elements: str, sample: [mp0]}
 uncovered:
   description: The guests of RV(guests) that no enabled job backs up. RV(guests) describes its
     fields.

@@ -214,6 +214,10 @@ report:
           sample: true}
         pending: {description: 'Options that apply after the next stop or reboot, null if unknown.',
           type: list, elements: str, sample: [memory]}
+        jobs: {description: 'Enabled backup jobs that back it up, null if unknown.', type: list,
+          elements: str, sample: [nightly]}
+        left_out: {description: 'Disks that its backups leave out, null if unknown.', type: list,
+          elements: str, sample: []}
         snapshots: {description: 'The C(count), the time of the C(oldest), and the names of C(old)
           snapshots. Null if unknown.', type: dict, sample: {count: 1,
           oldest: '2026-11-19T08:30:00Z', old: []}}

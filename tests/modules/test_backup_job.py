@@ -205,7 +205,8 @@ def test_coverage(lab: Lab) -> None:
     do(lab, "backup_job", name="off", schedule="1:00", all=True, enabled=False)
     lab.simulator.reset_log()
     result = do(lab, "backup_job_info", tenant="acme")
-    assert sorted(requests(lab)) == ["GET /cluster/backup", "GET /cluster/resources"]
+    config = f"GET /nodes/{web['node']}/qemu/{web['vmid']}/config"
+    assert sorted(requests(lab)) == ["GET /cluster/backup", "GET /cluster/resources", config]
     assert [row["vmid"] for row in result["guests"]] == [web["vmid"], other["vmid"]]
     assert result["guests"][0]["jobs"] == ["acme", "one"]
     assert [row["vmid"] for row in result["uncovered"]] == [other["vmid"]]
@@ -214,6 +215,23 @@ def test_coverage(lab: Lab) -> None:
     do(lab, "backup_job", name="rest", schedule="1:00", all=True, exclude=[9000], node="pve1")
     without = {row["vmid"] for row in do(lab, "backup_job_info")["uncovered"]}
     assert without == {9000, 9001}
+
+
+def test_coverage_names_the_disks_that_backups_leave_out(lab: Lab) -> None:
+    """PVE saves a container's mounts only with C(backup=1) (pve-container: LXC/Config.pm,
+    mountpoint_backup_enabled), and a VM's disks unless C(backup=0) (qemu-server:
+    VZDump/QemuServer.pm, prepare).
+    """
+    web, box, other = machine(lab), container(lab), machine(lab)
+    disk = {"scsi1": "ceph:1,backup=0"}
+    lab.client.task("POST", "nodes", web["node"], "qemu", web["vmid"], "config", data=disk)
+    mounts = {"mp0": "ceph:1,mp=/data", "mp1": "ceph:1,mp=/logs,backup=1"}
+    lab.client.write("PUT", "nodes", box["node"], "lxc", box["vmid"], "config", data=mounts)
+    do(lab, "backup_job", name="two", schedule="1:00", vms=[web["vmid"], box["vmid"]])
+    rows = {row["vmid"]: row for row in do(lab, "backup_job_info")["guests"]}
+    assert rows[web["vmid"]]["left_out"] == ["scsi1"]
+    assert rows[box["vmid"]]["left_out"] == ["mp0"]
+    assert rows[other["vmid"]]["left_out"] is None
 
 
 def test_coverage_agrees_with_the_server(lab: Lab) -> None:

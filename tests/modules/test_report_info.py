@@ -104,6 +104,20 @@ def test_containers_are_reported_beside_vms(lab: Lab) -> None:
     assert found["no_agent"] == ["acme/web"]
 
 
+def test_disks_without_backup_need_attention(lab: Lab) -> None:
+    """A mount without C(backup=1) is not in the archive (pve-container: LXC/Config.pm,
+    mountpoint_backup_enabled).
+    """
+    add_container(lab, 710, hostname="proxy1", tags="tenant_acme")
+    add_mount(lab, 710, "ceph:2,mp=/data")
+    assert "left_out" not in risks(gathered(lab)["report"])
+    job = {"id": "all", "all": 1, "schedule": "1:00", "storage": "local"}
+    lab.client.write("POST", "cluster", "backup", data=job)
+    report = gathered(lab)["report"]
+    assert report["containers"][0]["left_out"] == ["mp0"]
+    assert risks(report)["left_out"] == ["acme/proxy1: mp0"]
+
+
 def test_a_cluster_without_vms(lab: Lab) -> None:
     result = gathered(lab)
     report = result["report"]

@@ -29,7 +29,7 @@ from .select import is_named, named_vmids, select
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_READERS = 8
+READERS = 8
 KINDS = frozenset((VM.type, CONTAINER.type))
 
 
@@ -68,7 +68,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if query.detects_reuse and reading.archives:
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online)
-    left_out = side_by_side(lambda row: read_left_out(client, row), guests, _READERS)
+    left_out = side_by_side(lambda row: read_left_out(client, row), guests, READERS)
     omissions = dict(zip((row.vmid for row in guests), left_out, strict=True))
     result = _report(query, guests, reading, removals, hidden, cluster)
     for row in result.values["guests"]:

@@ -42,11 +42,13 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
     status = row.status
     agent: bool | None = None  # not known, or a container
     pending: list[str] | None = None
+    left_out: list[str] | None = None
     if guest.actual is not None:
         name = guest.actual.name
         status = guest.actual.status
         agent = _agent(guest.actual)
         pending = _pending(guest.actual)
+        left_out = guest.actual.kind.unsaved_in(guest.actual.live)
     return {
         "site": reading.site,
         "kind": kind_name(row.type),
@@ -64,6 +66,7 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
         "snapshots": _snapshots(guest.snapshots, reading.time, wanted.snapshot_days),
         "backup": _backup(guest, reading, wanted.backup_days),
         "jobs": _jobs_of(guest, reading),
+        "left_out": left_out,
         "proven": _proven((row.type, row.vmid, name), wanted.proofs),
         "reason": guest.reason or None,
     }

@@ -181,6 +181,13 @@ def _uncovered(found: ReportFindings) -> Items:
     return _of_vms([vm for vm in known if not vm["jobs"]])
 
 
+def _left_out(found: ReportFindings) -> Items:
+    """Yield the guests in backup jobs that leave out some of their disks."""
+    for vm in found.guests:
+        if vm["jobs"] and vm["left_out"]:
+            yield _item(vm, f"{name_of(vm)}: {', '.join(vm['left_out'])}", vmid=vm["vmid"])
+
+
 def _unproven(found: ReportFindings) -> Items:
     """Yield the guests that no drill has restored, if there is a record of drills."""
     read = [vm for vm in found.guests if not vm["reason"] and vm["proven"] is not None]
@@ -279,6 +286,7 @@ RISKS = (
     ),
     Risk("backup_unknown", WARNING, "Guests whose backups cannot be known", _unknown_backups),
     Risk("uncovered", WARNING, "Guests that no backup job has", _uncovered),
+    Risk("left_out", WARNING, "Guests with disks that backups leave out", _left_out),
     Risk("unproven", WARNING, "Guests whose restore no drill has proven", _unproven),
     Risk("several_tenants", WARNING, "Guests with several tenants", _several_tenants),
     Risk("no_tenant", WARNING, "Guests without a tenant", _without_tenant),

@@ -13,9 +13,11 @@ from ..._cluster.drill.copies import without_copies
 from ..._cluster.state import fetch_cluster_state
 from ..._cluster.tenant import tenant_of
 from ..._core import validate
+from ..._core.parallel import side_by_side
 from ..._core.result import Result
 from ..._snapshot.select import owner_of
-from ..run_info import KINDS
+from ..read import read_left_out
+from ..run_info import KINDS, READERS
 from .coverage import jobs_by_guest, named_jobs
 from .table import BACKUP_JOB
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return all jobs or the named one, and for each guest all the jobs that cover it.
 
-    Two requests. Nothing is written, with or without check mode.
+    Two requests, and one for each guest in a job. Nothing is written, with or without check mode.
     """
     name = params.get("name")
     if name is not None:
@@ -40,6 +42,9 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     cluster = without_copies(fetch_cluster_state(client, KINDS))
     rows = [cluster.vms[vmid] for vmid in sorted(cluster.vms) if owner.owns(cluster.vms[vmid])]
     jobs_of = jobs_by_guest(jobs, rows)
+    covered = [row for row in rows if jobs_of[row.vmid]]
+    read = side_by_side(lambda row: read_left_out(client, row), covered, READERS)
+    left_out = dict(zip((row.vmid for row in covered), read, strict=True))
     guests: list[dict[str, Any]] = []
     for row in rows:
         tenant, _why = tenant_of(row.tags, owner.prefix)
@@ -52,6 +57,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
                 "tenant": tenant,
                 "template": row.template,
                 "jobs": jobs_of[row.vmid],
+                "left_out": left_out.get(row.vmid),
             }
         )
     values = {
