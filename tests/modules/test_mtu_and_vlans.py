@@ -55,6 +55,35 @@ def test_the_mtu_of_a_bridge_counts(lab: Lab, module: str) -> None:
     assert made["status"] == "running"
 
 
+@MODULE
+def test_the_mtu_of_a_zone_counts(lab: Lab, module: str) -> None:
+    """A VNet has the MTU of its zone (pve-network: SDN/Zones/SimplePlugin.pm, get_mtu)."""
+    zone = {"zone": "jumbo", "type": "simple", "mtu": 9000}
+    lab.client.write("POST", "cluster", "sdn", "zones", data=zone)
+    lab.client.write("POST", "cluster", "sdn", "vnets", data={"vnet": "wide", "zone": "jumbo"})
+    lab.client.task("PUT", "cluster", "sdn")
+    nics = [{"bridge": "wide", "mtu": 9001}]
+    text = refused(lab, module, **TASKS[module], nics=nics)["msg"]
+    assert "9001 is more than the MTU 9000 of bridge wide" in text
+    nics = [{"bridge": "wide", "mtu": 9000}]
+    made = done(lab, module, **TASKS[module], nics=nics, state="started")
+    assert made["status"] == "running"
+
+
+@MODULE
+def test_a_move_checks_the_mtu_of_the_new_node(lab: Lab, module: str) -> None:
+    """The NIC does not change, and the bridge of the new node is narrower."""
+    for node, mtu in (("pve1", 9000), ("pve2", 1500), ("pve3", 9000)):
+        data = {"iface": "vmbr9", "type": "bridge", "autostart": 1, "mtu": mtu}
+        lab.client.write("POST", "nodes", node, "network", data=data)
+        lab.client.write("PUT", "nodes", node, "network")
+    nics = [{"bridge": "vmbr9", "mtu": 9000}]
+    done(lab, module, **TASKS[module], nics=nics)
+    text = refused(lab, module, name="one", node="pve2")["msg"]
+    assert "9000 is more than the MTU 1500 of bridge vmbr9" in text
+    assert done(lab, module, name="one", node="pve3")["node"] == "pve3"
+
+
 def test_an_mtu_below_the_minimum_is_refused_for_virtio(lab: Lab) -> None:
     text = refused(lab, "vm", **VM, nics=[{"bridge": "vmbr0", "mtu": 500}])["msg"]
     assert "500 is less than 576" in text

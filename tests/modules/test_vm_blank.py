@@ -34,6 +34,18 @@ def test_a_misspelt_name_creates_no_empty_vm(lab: Lab, listed: bool) -> None:
     assert result["error"]["reason"] == "blank"
 
 
+def test_a_misspelt_container_is_named(lab: Lab) -> None:
+    new = {"source": "debian-13-standard", "default_storage": "ceph"}
+    do(lab, "container", name="globex-box1", tenant="globex", **new)
+    result = refused(lab, "container", name="globex-bxo1", tenant="globex", memory="1G")
+    assert "did you mean 'globex-box1'?" in result["msg"]
+    changed = {"name": "globex-box1", "tenant": "globex", "create": False, "cores": 2}
+    assert do(lab, "container", **changed)["changed"]
+    assert not do(lab, "container", **changed)["changed"]
+    other = refused(lab, "container", name="globex-box1", tenant="acme", memory="1G")
+    assert "belongs to another tenant" in other["msg"]
+
+
 def test_a_wrong_tenant_is_named(lab: Lab) -> None:
     vmid = do(lab, "vm", name="app1", tenant="acme")["vm"]["vmid"]
     result = refused(lab, "vm", name="app1", tenant="globex", memory="1G", blank=False)

@@ -103,7 +103,7 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
     def blueprint(
         self, reads: GuestReads, desired: DesiredContainer, cluster: ClusterState
     ) -> ContainerBlueprint:
-        require_source(desired)
+        require_source(desired, cluster)
         if desired.guest.node:
             require_node(cluster, desired.guest.node)
         origin = origin_of(reads, desired, cluster)

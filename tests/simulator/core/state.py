@@ -256,7 +256,11 @@ class NodeInfo:
         return name in self.ifaces or name in self.vnets
 
     def mtu_of(self, name: str) -> int:
-        """The MTU of a bridge: its own, or the smallest of its ports, as Linux sets it."""
+        """The MTU of a bridge: its own, or the smallest of its ports, as Linux sets it. A virtual
+        network has the one of its zone (pve-network: SDN/Zones/SimplePlugin.pm, get_mtu).
+        """
+        if name in self.vnets:
+            return int(self.vnets[name].get("mtu") or 1500)
         bridge = self.ifaces.get(name, {})
         ports = str(bridge.get("bridge_ports") or "").split()
         of_ports = [int(self.ifaces.get(port, {}).get("mtu") or 1500) for port in ports]

@@ -132,7 +132,7 @@ def _vnets(ctx: Ctx, node: NodeInfo) -> list[dict[str, Any]]:
     for name, vnet in node.vnets.items():
         path = f"/sdn/zones/{vnet['zone']}/{name}"
         if ctx.may(path, "SDN.Audit", "SDN.Use", any_of=True):
-            row = {key: value for key, value in vnet.items() if key != "zone"}
+            row = {key: value for key, value in vnet.items() if key not in ("zone", "mtu")}
             rows.append({"iface": name, "type": "vnet", "active": "1", **row})
     return rows
 

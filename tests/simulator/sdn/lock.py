@@ -104,6 +104,7 @@ def _vnets_of(sdn: Sdn, node: str) -> dict[str, dict[str, Any]]:
             "ipam": int(bool(zone.get("ipam"))),
             "vlanaware": int(vnet.get("vlanaware") or 0),
             "comments": vnet.get("alias"),
+            "mtu": zone.get("mtu"),
         }
     return found
 

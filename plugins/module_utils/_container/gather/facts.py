@@ -44,7 +44,7 @@ def origin_of(
     reads: GuestReads, desired: DesiredContainer, cluster: ClusterState
 ) -> ContainerOrigin:
     """Return the origin of a new container. Raises FleetError if the source is not clear."""
-    source = require_source(desired)
+    source = require_source(desired, cluster)
     if source.volume:
         return _of_volume(reads, desired, source.volume, cluster)
     named = with_names(reads.client, cluster) if source.name else cluster
@@ -144,7 +144,7 @@ def gather_existing(
         definitions=_definitions(reads, intent.desired, intent.actual.target, cluster),
         release=_release(reads, is_disputed(intent.change)),
         bridges=reads.bridges_on(intent.node, intent.bridges),
-        mtus=reads.mtus_on(intent.node, CONTAINER.mtus_in(intent.change.sets)),
+        mtus=reads.mtus_on(intent.node, intent.mtus),
     )
     return gather_shared(reads, intent, facts)
 

@@ -280,7 +280,7 @@ def decide(
     _require_version(actual.label, intent.change, facts.release)
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
-    require_mtus(CONTAINER, actual.label, CONTAINER.mtus_in(intent.change.sets), facts.mtus)
+    require_mtus(CONTAINER, actual.label, intent.mtus, facts.mtus)
     require_pool(intent.new_pool, facts.pools)
     if intent.growth is not None:
         _require_limited_cores(actual.label, desired.guest, actual.target, intent.after)

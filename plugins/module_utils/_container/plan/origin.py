@@ -19,6 +19,7 @@ from ..._guest.flow.placed import GuestOrigin
 from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.copies import cloneable, guest_of_source, is_shared, require_own
 from ..._guest.plan.creation import spread_storage
+from ..._guest.plan.refusals import remark_on_similar
 from ..config.actual import volumes_in
 from ..config.volumes import paths_of_node
 from ..model import DesiredContainer
@@ -38,14 +39,17 @@ def is_oci(volume: str) -> bool:
     return volume.endswith(".tar")
 
 
-def require_source(desired: DesiredContainer) -> GuestSource:
-    """Return the source. Raises ValidationFailed for a new container without one."""
+def require_source(desired: DesiredContainer, cluster: ClusterState) -> GuestSource:
+    """Return the source. Raises ValidationFailed for a new container without one: usually the name
+    of an existing container is misspelt.
+    """
     source = desired.guest.source
     if source is not None:
         return source
     raise ValidationFailed(
         attempted=f"{desired.guest.label} was not created",
-        answer="there is no such container, and the task names no source for it",
+        answer="there is no such container, and the task names no source for it"
+        f"{remark_on_similar(desired.guest, cluster)}",
         next_step="Check name and vmid, or give source: a template such as debian-13-standard",
         reason="unknown container",
     )

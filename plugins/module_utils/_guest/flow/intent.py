@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from ..config.change import ConfigChange
 from ..create.quota_race import QuotaGrowth, TenantUsage
 from ..hardware import AnyDesired
 from ..model import Actual, Guest
+from ..nics import NicMtu
 from ..plan import power
 from ..plan.allocation import Definitions
 from ..plan.capacity import Capacity, added, moved_bytes, new_bytes
@@ -93,6 +94,13 @@ class GuestIntent(Generic[AnyDesired]):
         if not self.uses_node:
             return frozenset()
         return frozenset(self.actual.kind.bridges_in(self.change.sets).values())
+
+    @property
+    def mtus(self) -> Sequence[NicMtu]:
+        """The MTUs that the bridges of the node must have: of changed NICs, and of all NICs of a
+        guest that moves.
+        """
+        return self.actual.kind.mtus_in(self.after if self.moves else self.change.sets)
 
     @property
     def new_pool(self) -> str | None:

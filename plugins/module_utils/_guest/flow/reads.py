@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.bridges import KnownBridges
 from ..._cluster.placement import Bridges
 from ..._cluster.state import ClusterState
-from ..._core.errors import NotFound, NotSupported, PermissionDenied
+from ..._core.errors import FleetError, NotFound, NotSupported, PermissionDenied
 from ..model import Actual, GuestSource
 from ..nics import NicMtu
 from ..plan.allocation import Definitions
 from ..plan.archive import read_archived
 from ..plan.copies import in_snapshot
-from ..plan.refusals import mtus_of_bridges
+from ..plan.refusals import mtus_of_bridges, mtus_of_vnets
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -40,10 +40,20 @@ class GuestReads:
         return self.bridges.on(node) if wanted else None
 
     def mtus_on(self, node: str, nics: Sequence[NicMtu]) -> dict[str, int]:
-        """Return the MTUs of the bridges of a node; one request if a NIC has an MTU."""
+        """Return the MTUs of the bridges of a node; one request if a NIC has an MTU, and two more
+        if it is connected to a VNet.
+        """
         if not nics:
             return {}
-        return mtus_of_bridges(self.client.get("nodes", node, "network") or [])
+        mtus = mtus_of_bridges(self.client.get("nodes", node, "network") or [])
+        if all(nic.bridge in mtus for nic in nics):
+            return mtus
+        try:
+            vnets = self.client.get("cluster", "sdn", "vnets") or []
+            zones = self.client.get("cluster", "sdn", "zones") or []
+        except FleetError:  # SDN is optional before Proxmox VE 8.1
+            return mtus
+        return {**mtus_of_vnets(vnets, zones), **mtus}
 
     def definitions(self) -> Definitions:
         """Return the definitions of all storages, by name."""

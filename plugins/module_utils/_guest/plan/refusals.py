@@ -49,9 +49,7 @@ def require_bridges(
 
 
 def mtus_of_bridges(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the MTU of each bridge of a node: its own, or the smallest of its ports. The MTU of a
-    VNet is not known.
-    """
+    """Return the MTU of each bridge of a node: its own, or the smallest of its ports."""
     named = {str(row["iface"]): row for row in rows}
     found: dict[str, int] = {}
     for name, row in named.items():
@@ -61,6 +59,20 @@ def mtus_of_bridges(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         of_ports = [int(named.get(port, {}).get("mtu") or 1500) for port in ports]
         found[name] = int(row.get("mtu") or min(of_ports, default=1500))
     return found
+
+
+def mtus_of_vnets(
+    vnets: Iterable[Mapping[str, Any]], zones: Iterable[Mapping[str, Any]]
+) -> dict[str, int]:
+    """Return the MTU of each VNet whose zone has one (pve-network: SDN/Zones/*Plugin.pm,
+    generate_sdn_config). Without one, it follows from interfaces that no listing names.
+    """
+    of_zones = {str(zone["zone"]): int(zone["mtu"]) for zone in zones if zone.get("mtu")}
+    return {
+        str(vnet["vnet"]): of_zones[str(vnet["zone"])]
+        for vnet in vnets
+        if str(vnet.get("zone")) in of_zones
+    }
 
 
 def require_mtus(kind: Kind, label: str, nics: Iterable[NicMtu], mtus: Mapping[str, int]) -> None:
@@ -78,7 +90,8 @@ def require_mtus(kind: Kind, label: str, nics: Iterable[NicMtu], mtus: Mapping[s
         raise ValidationFailed(
             attempted=f"The MTU of {nic.nic} of {label} was refused",
             answer=answer,
-            next_step="Choose another mtu, or change the MTU of the bridge: pve.fleet.node_network",
+            next_step="Choose another mtu, or change the MTU of the bridge"
+            " (pve.fleet.node_network) or of its zone (pve.fleet.sdn)",
             reason="mtu",
         )
 

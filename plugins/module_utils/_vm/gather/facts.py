@@ -29,7 +29,7 @@ def gather_existing(reads: VmReads, intent: VmIntent, cluster: ClusterState) -> 
         cluster,
         release=reads.release_for(change.sets),
         bridges=reads.bridges_on(intent.node, intent.bridges),
-        mtus=reads.mtus_on(intent.node, VM.mtus_in(change.sets)),
+        mtus=reads.mtus_on(intent.node, intent.mtus),
         images=reads.images(new, actual.node),
     )
     if needs_definitions(desired, actual.target, cluster):

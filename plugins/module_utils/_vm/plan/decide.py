@@ -255,7 +255,7 @@ def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> 
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)
     require_pool(intent.new_pool, facts.pools)
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
-    require_mtus(VM, actual.label, VM.mtus_in(intent.change.sets), facts.mtus)
+    require_mtus(VM, actual.label, intent.mtus, facts.mtus)
     if intent.counts_cpus:
         require_cpus(actual.label, intent.after, intent.node, facts.cluster)
     kinds = {row.storage: row.kind for row in facts.cluster.storages}
