@@ -140,7 +140,14 @@ FILE: dict[str, Any] = {
             "type": "resource-affinity",
             "affinity": "negative",
             "resources": ["vm:300", "vm:301"],
-        }
+        },
+        {
+            "name": "away",
+            "type": "node-affinity",
+            "affinity": "negative",
+            "nodes": ["pve3"],
+            "resources": ["vm:300"],
+        },
     ],
     "replications": [{"id": "300-0", "target": "pve2", "schedule": "*/30"}],
     "backup_jobs": [{"name": "nightly", "schedule": "02:30", "all": True, "storage": "media"}],
@@ -205,6 +212,19 @@ def test_an_export_of_every_section_changes_nothing(lab: Lab) -> None:
     assert (again["changed"], again["plan"]) == (False, [])
     assert lab.simulator.writes() == []
     assert lab.run("cluster_export_info")["text"] == found["text"]
+
+
+def test_the_direction_of_a_node_rule_is_exported_and_compared(lab: Lab) -> None:
+    """Since Proxmox VE 9.2.6, a rule keeps guests away from its nodes with affinity=negative
+    (pve-ha-manager: PVE/HA/Rules/NodeAffinity.pm).
+    """
+    applied(lab, **FILE)
+    exported = lab.run("cluster_export_info")["cluster"]["cluster_ha_rules"]
+    assert {row["name"]: row["affinity"] for row in exported}["away"] == "negative"
+    lab.run("ha_rule", name="away", affinity="positive")
+    again = applied(lab, **FILE)
+    assert again["plan"] == ["Set affinity of HA rule 'away'"]
+    assert not lab.run("cluster", **FILE)["changed"]
 
 
 def test_the_secret_of_a_token_goes_to_its_file(lab: Lab, tmp_path: Path) -> None:

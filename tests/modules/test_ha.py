@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.table_lab import done, refused
 
@@ -184,6 +186,17 @@ def test_rule_that_avoids_nodes_is_refused(
     result = refused(lab, "ha_rule", **AVOID, resources=[ONE], **options)
     assert result["error"]["reason"] == reason, result["msg"]
     assert word in result["msg"]
+
+
+@pytest.mark.parametrize("release", [(9, 0, 3), (9, 2, 5)])
+def test_rule_that_avoids_nodes_needs_its_version(lab: Lab, release: tuple[int, ...]) -> None:
+    """Before Proxmox VE 9.2.6 a node rule has no affinity (pve-manager: d48652d1)."""
+    with mock.patch.object(Client, "release", return_value=release):
+        result = refused(lab, "ha_rule", **AVOID, nodes=["pve1"], resources=[ONE])
+        assert result["error"]["reason"] == "version"
+        assert f"this is {'.'.join(map(str, release))}" in result["msg"]
+        assert "affinity=positive" in result["msg"]
+        assert done(lab, "ha_rule", **PLACE, nodes=["pve1"], resources=[ONE])["changed"]
 
 
 TAKEN_OVER: list[dict[str, Any]] = [

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A guest that a running task has locked: the task is awaited or named, and nobody is told to
-remove the lock while it runs.
+"""A guest that a running task has locked: the task is awaited or named, and no message
+advises to remove the lock while it runs.
 
 Proxmox VE writes the lock into the configuration, and the task outlives its client (qemu-server:
 PVE/QemuMigrate.pm, prepare; pve-guest-common: PVE/AbstractConfig.pm, check_lock). A login without
@@ -121,7 +121,7 @@ def test_absent_waits_for_a_migration(lab: Lab, task: str) -> None:
 
 @pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("task", LOCKING)
-def test_a_tenant_is_not_told_to_unlock_what_it_cannot_see(lab: Lab, task: str) -> None:
+def test_a_tenant_gets_no_advice_to_unlock(lab: Lab, task: str) -> None:
     """The tenant's token does not see the administrator's task: the lock alone shows it."""
     token = made(lab, "initech", nodes=[])
     pool = {"poolid": "initech", "vms": "300,301"}

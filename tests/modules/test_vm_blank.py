@@ -35,11 +35,16 @@ def test_a_misspelt_name_creates_no_empty_vm(lab: Lab, listed: bool) -> None:
 
 
 def test_a_misspelt_container_is_named(lab: Lab) -> None:
-    new = {"source": "debian-13-standard", "default_storage": "ceph"}
+    new: dict[str, Any] = {"source": "debian-13-standard", "default_storage": "ceph"}
     do(lab, "container", name="globex-box1", tenant="globex", **new)
     result = refused(lab, "container", name="globex-bxo1", tenant="globex", memory="1G")
     assert "did you mean 'globex-box1'?" in result["msg"]
-    changed = {"name": "globex-box1", "tenant": "globex", "create": False, "cores": 2}
+    changed: dict[str, Any] = {
+        "name": "globex-box1",
+        "tenant": "globex",
+        "create": False,
+        "cores": 2,
+    }
     assert do(lab, "container", **changed)["changed"]
     assert not do(lab, "container", **changed)["changed"]
     other = refused(lab, "container", name="globex-box1", tenant="acme", memory="1G")

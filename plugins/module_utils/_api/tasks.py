@@ -396,8 +396,8 @@ def _may_hold(task: Mapping[str, Any], vmid: str, lock: str) -> bool:
 
 
 def with_holder(sender: Sender, request: Request, error: FleetError) -> FleetError:
-    """Return a final refusal because of a lock, with the task that still runs on the guest: nobody
-    may remove its lock. Without such a task, or if it cannot be read, the error is unchanged.
+    """Return a final refusal because of a lock, with the task that still runs on the guest: its
+    lock must stay. Without such a task, or if it cannot be read, the error is unchanged.
     """
     path = request.path
     is_of_guest = path[2:3] in _GUEST_PATHS and len(path) > 3

@@ -22,7 +22,8 @@ from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
 from ..._cluster.view import PATIENCE
 from ..._cluster.visible import probe_vmid, require_no_other_kind, require_visible
-from ..._core.errors import FleetError, NotFound, ValidationFailed
+from ..._core.errors import FleetError, Locked, NotFound, ValidationFailed
+from ..._core.failures.classify import lock_in
 from ..._resource.plan import Plan, Step
 from ..context import AnyContext, RunContext
 from ..hardware import AnyDesired
@@ -205,8 +206,8 @@ class GuestFlow(Generic[AnyContext]):
     ) -> GuestPlan[AnyContext]:
         """Return the plan for an existing guest that has passed the tenant guard.
 
-        If a running task has locked the guest, or it has just moved to another node, it is read and
-        planned once more after that.
+        If the guest is moving to another node, or has just moved, it is read and planned once more
+        after that.
         """
         try:
             return self._plan_found(context, actual, cluster)
@@ -326,11 +327,11 @@ def reread(context: RunContext[Any], known: Actual) -> Actual:
 
 
 def _after_move(context: RunContext[Any], known: Actual, error: FleetError) -> Actual | None:
-    """Return the guest after the running task that this error names, or on the node to which it
-    has moved; None for another error.
+    """Return the guest after the running migration that this error names, or on the node to which
+    it has moved; None for another error. Other tasks, such as a backup, may take hours.
     """
     holder = holder_of(error)
-    if holder:
+    if isinstance(error, Locked) and lock_in(error) == "migrate" and holder:
         client, timeout = context.client.direct(), context.settings.task_timeout
         return reread(context, known) if has_ended(client, holder, timeout) else None
     if not is_elsewhere(error):
