@@ -330,10 +330,12 @@ def _after_move(context: RunContext[Any], known: Actual, error: FleetError) -> A
     """Return the guest after the running migration that this error names, or on the node to which
     it has moved; None for another error. Other tasks, such as a backup, may take hours.
     """
-    holder = holder_of(error)
-    if isinstance(error, Locked) and lock_in(error) == "migrate" and holder:
-        client, timeout = context.client.direct(), context.settings.task_timeout
-        return reread(context, known) if has_ended(client, holder, timeout) else None
+    if isinstance(error, Locked) and lock_in(error) == "migrate":
+        holder, client = holder_of(error), context.client.direct()
+        if holder and not has_ended(client, holder, context.settings.task_timeout):
+            return None
+        current = reread(context, known)  # the migration may have ended before its task was read
+        return None if current.lock else current
     if not is_elsewhere(error):
         return None
     try:
