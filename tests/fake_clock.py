@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
 
 
 class FakeClock(Clock):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
 
 # The longest real pause, in seconds. The simulator's tasks are in real time and short.
 LONGEST = 0.02

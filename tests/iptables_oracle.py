@@ -82,10 +82,10 @@ class Oracle:
 
     def reaches(self, source: Tap, dest: Tap, packet: Packet) -> bool:
         """Return whether a packet passes the NIC of its source, and that of its destination."""
-        for tap, direction in ((source, "OUT"), (dest, "IN")):
-            if not self._passes(tap, direction, packet):
-                return False
-        return True
+        return all(
+            self._passes(tap, direction, packet)
+            for tap, direction in ((source, "OUT"), (dest, "IN"))
+        )
 
     def _passes(self, tap: Tap, direction: str, packet: Packet) -> bool:
         if not _is_on(self.cluster.options, "enable", 0) or not tap.has_firewall:

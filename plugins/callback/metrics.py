@@ -55,12 +55,12 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 
-from ..module_utils._core.errors import FleetError
-from ..module_utils._entry.module import COUNTING
-from ..module_utils._metrics.exposition import LIBRARY
-from ..module_utils._metrics.recorder import COLLECTION, TaskRecorder
-from ..module_utils._metrics.samples import SampleKey
-from ..module_utils._metrics.text_file import require_path, write_samples
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._foundation.entry.module import COUNTING
+from ..module_utils._operation.report.metrics.exposition import LIBRARY
+from ..module_utils._operation.report.metrics.recorder import COLLECTION, TaskRecorder
+from ..module_utils._operation.report.metrics.samples import SampleKey
+from ..module_utils._operation.report.metrics.text_file import require_path, write_samples
 
 
 class CallbackModule(CallbackBase):

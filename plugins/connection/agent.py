@@ -39,10 +39,10 @@ seealso:
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..module_utils._connection.agent import CommandResult, GuestAgent
-from ..module_utils._connection.shell import CHUNK, read_chunk
-from ..module_utils._guest.kind import Kind
-from ..module_utils._vm.kind import VM
+from ..module_utils._foundation.core.texts.shell import CHUNK, read_chunk
+from ..module_utils._foundation.entry.connection.agent import CommandResult, GuestAgent
+from ..module_utils._guests.kinds.kind import Kind
+from ..module_utils._guests.kinds.vm.kind import VM
 from ..plugin_utils._guest_connection import (
     GuestConnection,
     blocks_of,

@@ -81,9 +81,9 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.connection import ConnectionBase
 from ansible.plugins.loader import connection_loader
 
-from ..module_utils._connection.pct import address_of, enter, is_stopped, was_moved
-from ..module_utils._connection.place import GuestPlace
-from ..module_utils._connection.shell import (
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._foundation.core.formatting import printable
+from ..module_utils._foundation.core.texts.shell import (
     CHUNK,
     append,
     begin_file,
@@ -91,10 +91,10 @@ from ..module_utils._connection.shell import (
     read_chunk,
     was_killed,
 )
-from ..module_utils._container.kind import CONTAINER
-from ..module_utils._core.errors import FleetError
-from ..module_utils._core.formatting import printable
-from ..module_utils._guest.kind import Kind
+from ..module_utils._foundation.entry.connection.pct import address_of, enter, is_stopped, was_moved
+from ..module_utils._foundation.entry.connection.place import GuestPlace
+from ..module_utils._guests.kinds.container.kind import CONTAINER
+from ..module_utils._guests.kinds.kind import Kind
 from ..plugin_utils._guest_connection import (
     GuestConnection,
     blocks_of,

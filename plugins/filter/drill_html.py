@@ -56,7 +56,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._drill.record import VERSION
+from ..module_utils._protection.restore.drill.record import VERSION
 from ..plugin_utils._report.page import drill_page_of
 
 

@@ -71,8 +71,8 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._core.errors import FleetError
-from ..module_utils._drill.record import extended, read_record, with_checks
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._protection.restore.drill.record import extended, read_record, with_checks
 
 
 def drill_record(

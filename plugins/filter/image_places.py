@@ -93,8 +93,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..module_utils._core.errors import FleetError
-from ..module_utils._image.places import places_of, prunable, wanted_of
+from ..module_utils._foundation.cluster.storages.image_places import places_of, prunable, wanted_of
+from ..module_utils._foundation.core.errors import FleetError
 
 
 def image_places(

@@ -52,7 +52,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._report.document import VERSION
+from ..module_utils._operation.report.document import VERSION
 from ..plugin_utils._report.page import page_of
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin: thin, everything it decides is in `module_utils/_inventory`."""
+"""The inventory plugin: thin, everything it decides is in `module_utils/_operation/inventory`."""
 
 from __future__ import annotations
 
@@ -110,35 +110,35 @@ from ansible.plugins.inventory import (
     to_safe_group_name,
 )
 
-from ..module_utils._core.errors import FleetError
-from ..module_utils._entry.sites_file import read_sites_file
-from ..module_utils._inventory.compatible import (
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._foundation.entry.sites_file import read_sites_file
+from ..module_utils._foundation.spec.generated.connection import connection_spec
+from ..module_utils._operation.inventory.compatible import (
     COMMON_GROUPS,
     GROUP_OF_NODES,
     all_facts,
     groups_of,
     listed_facts,
 )
-from ..module_utils._inventory.connections import connection_variables
-from ..module_utils._inventory.details import detail_variables
-from ..module_utils._inventory.hosts import (
+from ..module_utils._operation.inventory.connections import connection_variables
+from ..module_utils._operation.inventory.details import detail_variables
+from ..module_utils._operation.inventory.hosts import (
     InventoryGuest,
     group_names,
     plain_name,
     shortened,
     unique_names,
 )
-from ..module_utils._inventory.kinds import NODE
-from ..module_utils._inventory.options import (
+from ..module_utils._operation.inventory.kinds import NODE
+from ..module_utils._operation.inventory.options import (
     ADDRESS,
     InventoryOptions,
     JinjaExpressions,
     read_options,
     require_known_options,
 )
-from ..module_utils._inventory.sites import open_clients
-from ..module_utils._inventory.sync import InventorySync, fingerprint, run_sync
-from ..module_utils._spec.generated.connection import connection_spec
+from ..module_utils._operation.inventory.sites import open_clients
+from ..module_utils._operation.inventory.sync import InventorySync, fingerprint, run_sync
 from ..plugin_utils._trust import TrustMarker, has_template, trusted
 
 _ENDINGS = ("proxmox.yml", "proxmox.yaml", "pve.yml", "pve.yaml")

@@ -45,7 +45,7 @@ from typing import Any
 
 from ansible.plugins.lookup import LookupBase
 
-from ..module_utils._estate.checksum import find_edit
+from ..module_utils._foundation.core.texts.checksum import find_edit
 
 
 class LookupModule(LookupBase):

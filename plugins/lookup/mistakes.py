@@ -58,15 +58,15 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 
-from ..module_utils._core.arguments.variables import (
+from ..module_utils._foundation.core.arguments.variables import (
     PlayVariables,
     VariableFamily,
     find_unknown,
     find_wrong,
 )
-from ..module_utils._core.errors import ValidationFailed
-from ..module_utils._spec.generated.variables import FAMILIES
-from ..module_utils._spec.tenants import read_estate_tenants
+from ..module_utils._foundation.core.errors import ValidationFailed
+from ..module_utils._foundation.spec.generated.variables import FAMILIES
+from ..module_utils._foundation.spec.tenants import read_estate_tenants
 
 # The variables with the settings of tenants, and the families whose playbooks read them.
 _TENANTS = ("tenants", "provision_tenant_settings")

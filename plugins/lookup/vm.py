@@ -68,13 +68,13 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._api.client import connect
-from ..module_utils._cluster.tenant import PREFIX, blank_owner, is_blank
-from ..module_utils._core.errors import FleetError
-from ..module_utils._entry.sites_file import read_sites_file
-from ..module_utils._inventory.find import CachedAnswers, find_vm
-from ..module_utils._inventory.options import ENVIRONMENT
-from ..module_utils._spec.generated.connection import connection_spec
+from ..module_utils._foundation.api.client import connect
+from ..module_utils._foundation.cluster.tenant import PREFIX, blank_owner, is_blank
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._foundation.entry.sites_file import read_sites_file
+from ..module_utils._foundation.spec.generated.connection import connection_spec
+from ..module_utils._operation.inventory.find import CachedAnswers, find_vm
+from ..module_utils._operation.inventory.options import ENVIRONMENT
 
 display = Display()
 

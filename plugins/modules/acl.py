@@ -137,10 +137,12 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acl import (
+    acl_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.acl import ACL
 
 ENTRY = ModuleEntry(partial(run, ACL), acl_spec(), name="acl")
 main = ENTRY.main

@@ -68,10 +68,12 @@ acls:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acl import (
+    acl_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.acl import ACL
 
 ENTRY = ModuleEntry(partial(run_info, ACL), acl_info_spec(), name="acl_info")
 main = ENTRY.main

@@ -108,13 +108,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_account import (
-    ACME_ACCOUNT,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_account import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acme_account import (
     acme_account_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_account import (
+    ACME_ACCOUNT,
 )
 
 ENTRY = ModuleEntry(partial(run, ACME_ACCOUNT), acme_account_spec(), name="acme_account")

@@ -51,12 +51,12 @@ acme_accounts:
       sample: 'https://acme-v02.api.letsencrypt.org/acme/acct/1'}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_account import (
-    run_accounts_info,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_account import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acme_account import (
     acme_account_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_account import (
+    run_accounts_info,
 )
 
 ENTRY = ModuleEntry(run_accounts_info, acme_account_info_spec(), name="acme_account_info")

@@ -98,12 +98,12 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_certificate import (
-    run_certificate,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_certificate import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acme_certificate import (
     acme_certificate_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_certificate import (
+    run_certificate,
 )
 
 ENTRY = ModuleEntry(run_certificate, acme_certificate_spec(), name="acme_certificate")

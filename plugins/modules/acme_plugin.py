@@ -113,13 +113,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_plugin import (
-    ACME_PLUGIN,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plugin import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acme_plugin import (
     acme_plugin_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_plugin import (
+    ACME_PLUGIN,
 )
 
 ENTRY = ModuleEntry(

@@ -84,11 +84,11 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.apt.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repository import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.apt_repository import (
     apt_repository_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.apt.run import run
 
 ENTRY = ModuleEntry(run, apt_repository_spec(), name="apt_repository")
 main = ENTRY.main

@@ -48,11 +48,11 @@ repositories:
   sample: [{handle: enterprise, name: Enterprise, state: enabled}]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.apt.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repository import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.apt_repository import (
     apt_repository_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.apt.run import run_info
 
 ENTRY = ModuleEntry(run_info, apt_repository_info_spec(), name="apt_repository_info")
 main = ENTRY.main

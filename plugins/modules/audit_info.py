@@ -131,11 +131,11 @@ report:
   sample: ['Findings: 1', 'no_tenant: VM web1 (100) has no tenant']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.audit_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.audit_info import (
     audit_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.run_audit import run_audit
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run_audit import run_audit
 
 ENTRY = ModuleEntry(run_audit, audit_info_spec(), name="audit_info")
 main = ENTRY.main

@@ -273,9 +273,9 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.create.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.backup import backup_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.backup import backup_spec
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.create.run import run
 
 ENTRY = ModuleEntry(
     run,

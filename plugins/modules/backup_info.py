@@ -155,9 +155,11 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.backup import backup_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.backup import (
+    backup_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.run_info import run
 
 ENTRY = ModuleEntry(
     run,

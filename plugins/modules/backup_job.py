@@ -270,11 +270,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.table import BACKUP_JOB
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_job import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.backup_job import (
     backup_job_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.table import (
+    BACKUP_JOB,
 )
 
 ENTRY = ModuleEntry(partial(run, BACKUP_JOB), backup_job_spec(), name="backup_job")

@@ -118,10 +118,12 @@ uncovered:
   elements: dict
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.run_info import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_job import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.backup_job import (
     backup_job_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.run_info import (
+    run_info,
 )
 
 ENTRY = ModuleEntry(

@@ -100,11 +100,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_flag import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_flag import (
     ceph_flag_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.flags import run_flag
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.ceph.flags import (
+    run_flag,
+)
 
 ENTRY = ModuleEntry(run_flag, ceph_flag_spec(), name="ceph_flag")
 main = ENTRY.main

@@ -77,10 +77,12 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.ceph_info import run_ceph_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_info import (
     ceph_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.ceph_info import (
+    run_ceph_info,
 )
 
 ENTRY = ModuleEntry(run_ceph_info, ceph_info_spec(), name="ceph_info")

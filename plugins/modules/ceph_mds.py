@@ -89,11 +89,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_daemon import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_daemon import (
     ceph_mds_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.daemons import run_mds
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.ceph.daemons import (
+    run_mds,
+)
 
 ENTRY = ModuleEntry(run_mds, ceph_mds_spec(), name="ceph_mds")
 main = ENTRY.main

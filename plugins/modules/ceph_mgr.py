@@ -89,11 +89,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_daemon import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_daemon import (
     ceph_mgr_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.daemons import run_mgr
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.ceph.daemons import (
+    run_mgr,
+)
 
 ENTRY = ModuleEntry(run_mgr, ceph_mgr_spec(), name="ceph_mgr")
 main = ENTRY.main

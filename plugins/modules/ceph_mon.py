@@ -94,11 +94,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_daemon import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_daemon import (
     ceph_mon_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.daemons import run_mon
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.ceph.daemons import (
+    run_mon,
+)
 
 ENTRY = ModuleEntry(run_mon, ceph_mon_spec(), name="ceph_mon")
 main = ENTRY.main

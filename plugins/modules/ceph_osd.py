@@ -164,10 +164,12 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.run_osd import run_osd
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_osd import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_osd import (
     ceph_osd_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_osd import (
+    run_osd,
 )
 
 ENTRY = ModuleEntry(run_osd, ceph_osd_spec(), name="ceph_osd")

@@ -157,11 +157,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_pool import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_pool import (
     ceph_pool_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.run import run_pool
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.ceph.run import (
+    run_pool,
+)
 
 ENTRY = ModuleEntry(run_pool, ceph_pool_spec(), name="ceph_pool")
 main = ENTRY.main

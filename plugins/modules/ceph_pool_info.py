@@ -59,11 +59,13 @@ ceph_pools:
     used: {description: Bytes in use., type: int, sample: 1073741824}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_pool import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ceph_pool import (
     ceph_pool_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.run import run_pool_info
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.ceph.run import (
+    run_pool_info,
+)
 
 ENTRY = ModuleEntry(run_pool_info, ceph_pool_info_spec(), name="ceph_pool_info")
 main = ENTRY.main

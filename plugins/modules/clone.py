@@ -236,11 +236,15 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._clone.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
-from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
-from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.clone import clone_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.clone.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
+    conditions_of_failure,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.classes import (
+    class_secrets,
+)
 
 ENTRY = ModuleEntry(
     run,

@@ -303,10 +303,14 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.desired import secrets_in
-from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster import cluster_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cluster import (
+    cluster_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.cluster_file.desired import (
+    secrets_in,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.cluster_file.run import run
 
 ENTRY = ModuleEntry(run, cluster_spec(), secrets=secrets_in, name="cluster")
 main = ENTRY.main

@@ -108,10 +108,12 @@ secrets:
   sample: [{section: metric_servers, secret: 'influx: token'}]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.run_export import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cluster import (
     cluster_export_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.cluster_file.run_export import (
+    run,
 )
 
 ENTRY = ModuleEntry(run, cluster_export_info_spec(), name="cluster_export_info")

@@ -143,10 +143,12 @@ cluster:
       sample: '2026-11-20T20:15:33Z'}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cluster_info import (
     cluster_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.cluster_info import (
+    run,
 )
 
 ENTRY = ModuleEntry(run, cluster_info_spec(), name="cluster_info")

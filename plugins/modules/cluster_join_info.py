@@ -50,11 +50,11 @@ cluster_join:
       address: 10.99.0.11, fingerprint: 'AB:CD', links: {'0': 10.99.0.11}}]}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.join_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_join_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cluster_join_info import (
     cluster_join_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.join_info import run
 
 ENTRY = ModuleEntry(run, cluster_join_info_spec(), names={"node": "node"}, name="cluster_join_info")
 main = ENTRY.main

@@ -389,11 +389,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cluster_options import (
     cluster_options_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.table import (
+    CLUSTER_OPTIONS,
 )
 
 ENTRY = ModuleEntry(partial(run, CLUSTER_OPTIONS), cluster_options_spec(), name="cluster_options")

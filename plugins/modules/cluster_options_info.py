@@ -76,9 +76,11 @@ cluster_options:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.table import (
+    CLUSTER_OPTIONS,
+)
 
 ENTRY = ModuleEntry(partial(run_info, CLUSTER_OPTIONS), {}, name="cluster_options_info")
 main = ENTRY.main

@@ -816,10 +816,14 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
-from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.container import (
+    container_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
+    conditions_of_failure,
+)
 
 ENTRY = ModuleEntry(
     run,

@@ -123,10 +123,12 @@ plan:
     node pve1]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.replace.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.container_image import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.container_image import (
     container_image_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.run import (
+    run,
 )
 
 ENTRY = ModuleEntry(

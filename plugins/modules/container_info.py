@@ -140,9 +140,11 @@ containers:
       type: list, elements: dict, sample: [{type: Ready, status: true, reason: Running}]}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.container import (
+    container_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.run_info import run
 
 ENTRY = ModuleEntry(
     run,

@@ -104,11 +104,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.cpu_model import CPU_MODEL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cpu_model import (
     cpu_model_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.cpu_model import (
+    CPU_MODEL,
 )
 
 ENTRY = ModuleEntry(partial(run, CPU_MODEL), cpu_model_spec(), name="cpu_model")

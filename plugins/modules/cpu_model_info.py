@@ -51,11 +51,13 @@ cpu_models:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.cpu_model import CPU_MODEL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cpu_model import (
     cpu_model_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.cpu_model import (
+    CPU_MODEL,
 )
 
 ENTRY = ModuleEntry(partial(run_info, CPU_MODEL), cpu_model_info_spec(), name="cpu_model_info")

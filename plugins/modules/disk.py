@@ -91,9 +91,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.run_disk import run_disk
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk import disk_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.disk import (
+    disk_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_disk import (
+    run_disk,
+)
 
 ENTRY = ModuleEntry(run_disk, disk_spec(), name="disk")
 main = ENTRY.main

@@ -80,9 +80,13 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.run_disk import run_disk_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk import disk_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.disk import (
+    disk_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_disk import (
+    run_disk_info,
+)
 
 ENTRY = ModuleEntry(run_disk_info, disk_info_spec(), name="disk_info")
 main = ENTRY.main

@@ -159,10 +159,12 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.run_storage import run_disk_storage
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk_storage import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.disk_storage import (
     disk_storage_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_storage import (
+    run_disk_storage,
 )
 
 ENTRY = ModuleEntry(run_disk_storage, disk_storage_spec(), name="disk_storage")

@@ -63,12 +63,12 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.run_storage import (
-    run_disk_storage_info,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk_storage import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.disk_storage import (
     disk_storage_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_storage import (
+    run_disk_storage_info,
 )
 
 ENTRY = ModuleEntry(run_disk_storage_info, disk_storage_info_spec(), name="disk_storage_info")

@@ -248,18 +248,18 @@ report:
   sample: ['Drift: drifted 1, in_sync 3', '    cores: wanted 2, actual 4']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import (
-    run,
-    run_at_sites,
-    secrets_in,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     SiteSupport,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import sites_of
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.drift_info import (
     drift_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.run import sites_of
+from ansible_collections.pve.fleet.plugins.module_utils._operation.drift.run_info import (
+    run,
+    run_at_sites,
+    secrets_in,
 )
 
 ENTRY = ModuleEntry(

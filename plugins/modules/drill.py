@@ -161,9 +161,9 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._drill.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.drill import drill_spec
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.run import run
 
 ENTRY = ModuleEntry(
     run,

@@ -113,9 +113,13 @@ report:
   sample: ['Guests to restore: 1, rounds: 1, without a copy: 0']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._drill.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.drill import (
+    drill_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.run_info import (
+    run,
+)
 
 ENTRY = ModuleEntry(
     run,

@@ -190,11 +190,11 @@ report:
   sample: [exported 6 VMs, 'acme/web1 (15046): cloud_init.password is left out, it is a secret']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._estate.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.estate_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.estate_info import (
     estate_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.run_info import run
 
 ENTRY = ModuleEntry(
     run,

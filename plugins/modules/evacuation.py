@@ -212,11 +212,11 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuation import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.evacuation import (
     evacuation_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.run import run
 
 ENTRY = ModuleEntry(
     run,

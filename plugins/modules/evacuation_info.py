@@ -53,11 +53,11 @@ offline:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuation import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.evacuation import (
     evacuation_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.run import run_info
 
 ENTRY = ModuleEntry(run_info, evacuation_info_spec(), name="evacuation_info")
 main = ENTRY.main

@@ -350,17 +350,17 @@ error:
       - 'VM ''web1'' (15046): bridge or VNet vmbr7 is not here (networks)'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     SiteSupport,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.run import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.failover import (
+    failover_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.run import (
     run,
     run_at_sites,
     sites_of,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover import (
-    failover_spec,
 )
 
 ENTRY = ModuleEntry(

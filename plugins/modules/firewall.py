@@ -351,9 +351,11 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.firewall import firewall_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.firewall import (
+    firewall_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.run import run
 
 ENTRY = ModuleEntry(
     run,

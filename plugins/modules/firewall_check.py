@@ -161,11 +161,11 @@ packet:
   sample: {source: 10.0.0.5, dest: 10.0.0.6, proto: tcp, dport: 443, sport: 50000}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.reach.run_check import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.firewall import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.firewall import (
     firewall_check_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.reach.run_check import run
 
 ENTRY = ModuleEntry(
     run,

@@ -80,9 +80,11 @@ groups:
   sample: [{name: web, comment: Web servers}]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.firewall import firewall_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.firewall import (
+    firewall_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.run_info import run
 
 ENTRY = ModuleEntry(
     run,

@@ -90,10 +90,12 @@ error:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.group import (
+    group_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.group import GROUP
 
 ENTRY = ModuleEntry(partial(run, GROUP), group_spec(), name="group")
 main = ENTRY.main

@@ -53,10 +53,12 @@ groups:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.group import (
+    group_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.group import GROUP
 
 ENTRY = ModuleEntry(partial(run_info, GROUP), group_info_spec(), name="group_info")
 main = ENTRY.main

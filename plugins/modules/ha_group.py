@@ -96,11 +96,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._ha.group import HA_GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_group import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_group import (
     ha_group_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.group import (
+    HA_GROUP,
 )
 
 ENTRY = ModuleEntry(partial(run, HA_GROUP), ha_group_spec(), name="ha_group")

@@ -115,10 +115,12 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_resource
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resource import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_resource import (
     ha_resource_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.run import (
+    run_resource,
 )
 
 ENTRY = ModuleEntry(run_resource, ha_resource_spec(), name="ha_resource")

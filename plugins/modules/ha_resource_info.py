@@ -52,11 +52,13 @@ ha_resources:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._ha.resource import HA_RESOURCE
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resource import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_resource import (
     ha_resource_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.resource import (
+    HA_RESOURCE,
 )
 
 ENTRY = ModuleEntry(

@@ -147,9 +147,13 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_rule
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule import ha_rule_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_rule import (
+    ha_rule_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.run import (
+    run_rule,
+)
 
 ENTRY = ModuleEntry(run_rule, ha_rule_spec(), name="ha_rule")
 main = ENTRY.main

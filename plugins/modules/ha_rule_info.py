@@ -55,11 +55,13 @@ ha_rules:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._ha.rule import HA_RULE
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_rule import (
     ha_rule_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.rule import (
+    HA_RULE,
 )
 
 ENTRY = ModuleEntry(partial(run_info, HA_RULE), ha_rule_info_spec(), name="ha_rule_info")

@@ -88,10 +88,12 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._ha.arming import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_state import (
     ha_state_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.arming import (
+    run,
 )
 
 ENTRY = ModuleEntry(

@@ -69,11 +69,11 @@ ha_state:
     errors: {description: HA resources in state V(error)., type: list, elements: str, sample: []}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.ha_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.ha_state import (
     ha_state_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.ha_info import run
 
 ENTRY = ModuleEntry(run, ha_state_info_spec(), name="ha_state_info")
 main = ENTRY.main

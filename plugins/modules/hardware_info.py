@@ -91,10 +91,12 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.hardware_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.hardware_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.hardware_info import (
     hardware_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.hardware_info import (
+    run,
 )
 
 ENTRY = ModuleEntry(run, hardware_info_spec(), name="hardware_info")

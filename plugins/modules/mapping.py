@@ -156,10 +156,14 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import MAPPING
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping import mapping_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.mapping import (
+    mapping_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.mapping import (
+    MAPPING,
+)
 
 ENTRY = ModuleEntry(partial(run, MAPPING), mapping_spec(), name="mapping")
 main = ENTRY.main

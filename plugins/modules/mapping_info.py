@@ -69,10 +69,12 @@ mappings:
       ''0000:05:00.0'' not found'}]}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import run_mapping_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.mapping import (
     mapping_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.mapping import (
+    run_mapping_info,
 )
 
 ENTRY = ModuleEntry(run_mapping_info, mapping_info_spec(), name="mapping_info")

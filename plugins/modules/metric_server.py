@@ -191,13 +191,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.metric_server import (
-    METRIC_SERVER,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metric_server import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.metric_server import (
     metric_server_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.metric_server import (
+    METRIC_SERVER,
 )
 
 ENTRY = ModuleEntry(partial(run, METRIC_SERVER), metric_server_spec(), name="metric_server")

@@ -110,13 +110,18 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     SiteSupport,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import run, run_at_sites
-from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import metrics_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.metrics import metrics_spec
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.exposition import (
+    LIBRARY,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.run import (
+    run,
+    run_at_sites,
+)
 
 ENTRY = ModuleEntry(
     run,

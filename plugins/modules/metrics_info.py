@@ -79,16 +79,20 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     SiteSupport,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.metrics import (
+    metrics_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.exposition import (
+    LIBRARY,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.run import (
     run_info,
     run_info_at_sites,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metrics import metrics_spec
 
 ENTRY = ModuleEntry(
     run_info,

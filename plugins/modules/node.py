@@ -203,9 +203,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import node_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node import (
+    node_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.settings.run import run
 
 ENTRY = ModuleEntry(run, node_spec(), name="node")
 main = ENTRY.main

@@ -96,13 +96,13 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.certificate import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_certificate import (
+    node_certificate_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.certificate import (
     run_certificate,
     secrets_in,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_certificate import (
-    node_certificate_spec,
 )
 
 ENTRY = ModuleEntry(

@@ -57,13 +57,13 @@ certificates:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.certificate import (
-    NODE_CERTIFICATE,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_certificate import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_certificate import (
     node_certificate_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.certificate import (
+    NODE_CERTIFICATE,
 )
 
 ENTRY = ModuleEntry(

@@ -157,11 +157,11 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.node_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_info import (
     node_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.node_info import run
 
 ENTRY = ModuleEntry(run, node_info_spec(), names={"max_vms_per_node": "node"}, name="node_info")
 main = ENTRY.main

@@ -257,11 +257,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_network import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_network import (
     node_network_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.run import run
 
 ENTRY = ModuleEntry(run, node_network_spec(), name="node_network")
 main = ENTRY.main

@@ -68,10 +68,12 @@ pending:
   sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_network import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_network import (
     node_network_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.run import (
+    run_info,
 )
 
 ENTRY = ModuleEntry(run_info, node_network_info_spec(), name="node_network_info")

@@ -84,11 +84,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.service import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_service import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_service import (
     node_service_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.service import run
 
 ENTRY = ModuleEntry(run, node_service_spec(), name="node_service")
 main = ENTRY.main

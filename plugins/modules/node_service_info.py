@@ -52,11 +52,11 @@ services:
       type: str, sample: enabled}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.service import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_service import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_service import (
     node_service_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.service import run_info
 
 ENTRY = ModuleEntry(run_info, node_service_info_spec(), name="node_service_info")
 main = ENTRY.main

@@ -55,10 +55,12 @@ settings:
   sample: {description: Rack 4, startall_onboot_delay: 0, timezone: UTC}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node import (
     node_settings_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.settings.run import (
+    run_info,
 )
 
 ENTRY = ModuleEntry(run_info, node_settings_info_spec(), name="node_settings_info")

@@ -77,11 +77,11 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.update_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_update_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.node_update_info import (
     node_update_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.update_info import run
 
 ENTRY = ModuleEntry(run, node_update_info_spec(), name="node_update_info")
 main = ENTRY.main

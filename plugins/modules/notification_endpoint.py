@@ -167,10 +167,12 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._notification.endpoint import run_endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_endpoint import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.notify_endpoint import (
     notification_endpoint_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification.endpoint import (
+    run_endpoint,
 )
 
 ENTRY = ModuleEntry(run_endpoint, notification_endpoint_spec(), name="notification_endpoint")

@@ -51,12 +51,12 @@ notification_endpoints:
     webhook_url: {description: Its URL., type: str, returned: of type webhook}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._notification.endpoint import (
-    run_endpoint_info,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_endpoint import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.notify_endpoint import (
     notification_endpoint_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification.endpoint import (
+    run_endpoint_info,
 )
 
 ENTRY = ModuleEntry(

@@ -113,11 +113,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._notification.matcher import MATCHER
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_matcher import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.notify_matcher import (
     notification_matcher_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification.matcher import (
+    MATCHER,
 )
 
 ENTRY = ModuleEntry(partial(run, MATCHER), notification_matcher_spec(), name="notification_matcher")

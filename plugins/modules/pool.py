@@ -145,10 +145,12 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.pool import (
+    pool_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.pool import POOL
 
 ENTRY = ModuleEntry(partial(run, POOL), pool_spec(), name="pool")
 main = ENTRY.main

@@ -57,10 +57,12 @@ pools:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.pool import (
+    pool_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.pool import POOL
 
 ENTRY = ModuleEntry(partial(run_info, POOL), pool_info_spec(), name="pool_info")
 main = ENTRY.main

@@ -183,9 +183,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._power.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.power import power_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.power import (
+    power_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.power.run import run
 
 ENTRY = ModuleEntry(run, power_spec(), name="power")
 main = ENTRY.main

@@ -396,12 +396,14 @@ unfinished:
       next_step: Run the task that created it again, which completes it
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.backups import estate_secrets
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.preflight_info import (
     preflight_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.preflight.backups import (
+    estate_secrets,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.preflight.info import run
 
 ENTRY = ModuleEntry(run, preflight_info_spec(), secrets=estate_secrets, name="preflight_info")
 main = ENTRY.main

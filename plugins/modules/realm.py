@@ -278,11 +278,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._realm.table import REALM_CONFIG
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm_config import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.realm_config import (
     realm_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.realms.realm_config import (
+    REALM_CONFIG,
 )
 
 ENTRY = ModuleEntry(partial(run, REALM_CONFIG), realm_spec(), name="realm")

@@ -51,10 +51,12 @@ realms:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.realm import REALM
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.realm import (
+    realm_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.realms.realm import REALM
 
 ENTRY = ModuleEntry(partial(run_info, REALM), realm_info_spec(), name="realm_info")
 main = ENTRY.main

@@ -122,9 +122,13 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import run_realm_sync
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_sync_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.realm import (
+    realm_sync_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.realms.sync import (
+    run_realm_sync,
+)
 
 ENTRY = ModuleEntry(run_realm_sync, realm_sync_spec(), name="realm_sync")
 main = ENTRY.main

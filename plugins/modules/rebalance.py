@@ -175,10 +175,12 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._rebalance.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.rebalance import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.rebalance import (
     rebalance_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.rebalance.run import (
+    run,
 )
 
 ENTRY = ModuleEntry(

@@ -90,12 +90,12 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.replication import (
-    run_replication,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replication import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.replication import (
     replication_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.replication import (
+    run_replication,
 )
 
 ENTRY = ModuleEntry(run_replication, replication_spec(), name="replication")

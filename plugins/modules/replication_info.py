@@ -51,11 +51,13 @@ replications:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.replication import REPLICATION
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replication import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.replication import (
     replication_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.replication import (
+    REPLICATION,
 )
 
 ENTRY = ModuleEntry(

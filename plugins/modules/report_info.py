@@ -276,18 +276,18 @@ costs_csv:
   sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     SiteSupport,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._report.run_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.report_info import (
+    report_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.run_info import (
     estate_secrets,
     run,
     run_at_sites,
     sites_of,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.report_info import (
-    report_info_spec,
 )
 
 ENTRY = ModuleEntry(

@@ -242,10 +242,14 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._restore.guest import restore_secrets
-from ansible_collections.pve.fleet.plugins.module_utils._restore.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.restore import restore_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.restore import (
+    restore_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.guest import (
+    restore_secrets,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.run import run
 
 ENTRY = ModuleEntry(
     run,

@@ -110,10 +110,12 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.role import (
+    role_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.role import ROLE
 
 ENTRY = ModuleEntry(partial(run, ROLE), role_spec(), name="role")
 main = ENTRY.main

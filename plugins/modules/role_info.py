@@ -53,10 +53,12 @@ roles:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.role import (
+    role_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.role import ROLE
 
 ENTRY = ModuleEntry(partial(run_info, ROLE), role_info_spec(), name="role_info")
 main = ENTRY.main

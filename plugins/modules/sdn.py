@@ -526,9 +526,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.sdn import sdn_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.sdn import (
+    sdn_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.run import run
 
 ENTRY = ModuleEntry(run, sdn_spec(), name="sdn")
 main = ENTRY.main

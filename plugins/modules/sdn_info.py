@@ -62,8 +62,11 @@ nodes:
   sample: {pve1: {teams: available}}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.run_info import no_options, run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.run_info import (
+    no_options,
+    run,
+)
 
 ENTRY = ModuleEntry(run, no_options(), name="sdn_info")
 main = ENTRY.main

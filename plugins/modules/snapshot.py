@@ -211,9 +211,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.snapshot import (
+    snapshot_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.run import run
 
 ENTRY = ModuleEntry(
     run,

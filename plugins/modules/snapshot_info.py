@@ -105,9 +105,11 @@ vms:
           returned: O(details=true), type: int, sample: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.snapshot import (
+    snapshot_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.run_info import run
 
 ENTRY = ModuleEntry(
     run,

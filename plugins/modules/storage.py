@@ -441,10 +441,12 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage import storage_spec
-from ansible_collections.pve.fleet.plugins.module_utils._storage.table import STORAGE
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.storage import (
+    storage_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.table import STORAGE
 
 ENTRY = ModuleEntry(partial(run, STORAGE), storage_spec(), name="storage")
 main = ENTRY.main

@@ -160,11 +160,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_download import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.storage_download import (
     storage_download_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.download import run
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.download import run
 
 ENTRY = ModuleEntry(
     run,

@@ -75,11 +75,13 @@ storages:
           sample: 106300440576}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.storage import (
     storage_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.info import run_storage_info
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.info import (
+    run_storage_info,
+)
 
 ENTRY = ModuleEntry(run_storage_info, storage_info_spec(), name="storage_info")
 main = ENTRY.main

@@ -119,11 +119,11 @@ found:
       type: int}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_scan_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.storage_scan_info import (
     storage_scan_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.scan import run
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.scan import run
 
 ENTRY = ModuleEntry(run, storage_scan_info_spec(), name="storage_scan_info")
 main = ENTRY.main

@@ -85,13 +85,13 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.subscription import (
-    SUBSCRIPTION,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscription import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.subscription import (
     subscription_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.subscription import (
+    SUBSCRIPTION,
 )
 
 ENTRY = ModuleEntry(partial(run, SUBSCRIPTION), subscription_spec(), name="subscription")

@@ -55,13 +55,13 @@ subscriptions:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.subscription import (
-    SUBSCRIPTION,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscription import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.subscription import (
     subscription_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.subscription import (
+    SUBSCRIPTION,
 )
 
 ENTRY = ModuleEntry(

@@ -88,9 +88,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.task_info import task_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.task_info import (
+    task_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.run import run
 
 ENTRY = ModuleEntry(run, task_spec(), name="task")
 main = ENTRY.main

@@ -153,11 +153,11 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.task_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.task_info import (
     task_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.run_info import run
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.run_info import run
 
 ENTRY = ModuleEntry(
     run,

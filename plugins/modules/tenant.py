@@ -390,9 +390,11 @@ error:
     retryable: false, tries: null, done: []}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.tenant import (
+    tenant_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run import run
 
 ENTRY = ModuleEntry(run, tenant_spec(), returned_secrets=("credentials",), name="tenant")
 main = ENTRY.main

@@ -75,11 +75,11 @@ tenants:
       {vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.tenant import (
     tenant_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.info import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.info import run_info
 
 ENTRY = ModuleEntry(run_info, tenant_info_spec(), name="tenant_info")
 main = ENTRY.main

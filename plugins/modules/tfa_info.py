@@ -65,10 +65,12 @@ without_factor:
   sample: [ops@pve]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._facts.second_factors import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tfa_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.tfa_info import (
     tfa_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.second_factors import (
+    run,
 )
 
 ENTRY = ModuleEntry(run, tfa_info_spec(), name="tfa_info")

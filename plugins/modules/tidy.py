@@ -102,9 +102,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tidy import tidy_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tidy.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.tidy import (
+    tidy_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.tidy.run import run
 
 ENTRY = ModuleEntry(run, tidy_spec(), name="tidy")
 main = ENTRY.main

@@ -165,9 +165,11 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.login.token import run_login
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.token import (
+    token_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.login.token import run_login
 
 ENTRY = ModuleEntry(run_login, token_spec(), returned_secrets=("secret",), name="token")
 main = ENTRY.main

@@ -59,10 +59,12 @@ tokens:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.token import TOKEN
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.token import (
+    token_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.token import TOKEN
 
 ENTRY = ModuleEntry(partial(run_info, TOKEN), token_info_spec(), name="token_info")
 main = ENTRY.main

@@ -144,9 +144,11 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.run_user import run_user
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.user import (
+    user_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.run_user import run_user
 
 ENTRY = ModuleEntry(run_user, user_spec(), name="user")
 main = ENTRY.main

@@ -62,10 +62,12 @@ users:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.user import USER
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.user import (
+    user_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.user import USER
 
 ENTRY = ModuleEntry(partial(run_info, USER), user_info_spec(), name="user_info")
 main = ENTRY.main

@@ -207,11 +207,15 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
-from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
+    conditions_of_failure,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.classes import (
+    class_secrets,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run
 
 ENTRY = ModuleEntry(
     run,

@@ -129,9 +129,9 @@ vms:
       type: list, elements: dict, sample: [{type: Ready, status: true, reason: Running}]}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run_info import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run_info import run
 
 ENTRY = ModuleEntry(
     run,

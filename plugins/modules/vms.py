@@ -405,18 +405,18 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     SiteSupport,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.report import refused_values
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.run import (
     run,
     run_at_sites,
     sites_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.secrets import fleet_secrets
 
 ENTRY = ModuleEntry(
     run,

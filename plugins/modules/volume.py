@@ -272,9 +272,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.volume import volume_spec
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.volume import (
+    volume_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.run import (
+    run_volume,
+)
 
 ENTRY = ModuleEntry(
     run_volume,

@@ -68,11 +68,13 @@ volumes:
     protected: {description: Whether it is protected., type: bool, sample: false}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.volume import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.volume import (
     volume_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.info import run_volume_info
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.info import (
+    run_volume_info,
+)
 
 ENTRY = ModuleEntry(run_volume_info, volume_info_spec(), name="volume_info")
 main = ENTRY.main

@@ -15,8 +15,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.release import __version__
 
-from ..module_utils._core.arguments.options import every_refusal
-from ..module_utils._entry.module import ModuleEntry
+from ..module_utils._foundation.core.arguments.options import every_refusal
+from ..module_utils._foundation.entry.module import ModuleEntry
 
 SINCE_2_19 = tuple(map(int, __version__.split(".")[:2])) >= (2, 19)
 if SINCE_2_19:

@@ -12,7 +12,7 @@ from ansible.plugins.action.normal import ActionModule as Normal
 from ansible.release import __version__
 from ansible.utils.display import Display
 
-from ..module_utils._entry.module import COUNTING, ModuleEntry
+from ..module_utils._foundation.entry.module import COUNTING, ModuleEntry
 from . import _failures
 
 display = Display()

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from multiprocessing import util
 from typing import NamedTuple
 
-from ..module_utils._api.client import Client
-from ..module_utils._api.settings import ConnectionSettings
-from ..module_utils._core.clock import Clock
+from ..module_utils._foundation.api.client import Client
+from ..module_utils._foundation.api.settings import ConnectionSettings
+from ..module_utils._foundation.core.clock import Clock
 
 # Proxmox VE closes a connection that is idle for five seconds. If it closes a connection just as a
 # write is sent, it is unknown whether the write happened.

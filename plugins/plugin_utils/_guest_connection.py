@@ -15,14 +15,18 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError, AnsibleFileNo
 from ansible.plugins.connection import ConnectionBase
 from ansible.utils.display import Display
 
-from ..module_utils._api.client import Client, connect
-from ..module_utils._cluster.tenant import blank_owner, is_blank
-from ..module_utils._connection.place import ConnectionGuest, GuestPlace, find_place
-from ..module_utils._core.errors import FleetError
-from ..module_utils._core.formatting import printable
-from ..module_utils._entry.sites_file import read_sites_file
-from ..module_utils._guest.kind import Kind
-from ..module_utils._spec.generated.connection import connection_spec
+from ..module_utils._foundation.api.client import Client, connect
+from ..module_utils._foundation.cluster.tenant import blank_owner, is_blank
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._foundation.core.formatting import printable
+from ..module_utils._foundation.entry.connection.place import (
+    ConnectionGuest,
+    GuestPlace,
+    find_place,
+)
+from ..module_utils._foundation.entry.sites_file import read_sites_file
+from ..module_utils._foundation.spec.generated.connection import connection_spec
+from ..module_utils._guests.kinds.kind import Kind
 
 display = Display()
 BLOCK = 1024 * 1024

@@ -22,9 +22,9 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback import CallbackBase
 from ansible.utils.display import Display
 
-from ..module_utils._api.client import Client
-from ..module_utils._api.settings import ConnectionSettings
-from ..module_utils._entry.module import TaskMode
+from ..module_utils._foundation.api.client import Client
+from ..module_utils._foundation.api.settings import ConnectionSettings
+from ..module_utils._foundation.entry.module import TaskMode
 from . import _arguments, _eligibility, _interrupted, _progress
 from ._as_a_module import AsAModule, warn
 from ._clients import CLIENTS
@@ -33,7 +33,7 @@ try:  # load heavy modules once, before the workers are forked
     import proxmoxer.core
     import requests
 
-    from ..module_utils._api.http import transport
+    from ..module_utils._foundation.api.http import transport
 except ImportError:
     LIBRARIES_ARE_HERE = False  # a module reports the missing library
 else:

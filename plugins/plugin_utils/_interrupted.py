@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..module_utils._api.upid import parse_upid
-from ..module_utils._core.formatting import printable
+from ..module_utils._foundation.api.upid import parse_upid
+from ..module_utils._foundation.core.formatting import printable
 from ._progress import describe_task
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

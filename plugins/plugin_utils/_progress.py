@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..module_utils._api.client import Client
-from ..module_utils._api.request import Upload
-from ..module_utils._api.upid import Upid, parse_upid
-from ..module_utils._core.clock import Clock
-from ..module_utils._core.errors import FleetError
-from ..module_utils._core.formatting import printable
-from ..module_utils._core.quantities import readable_size
+from ..module_utils._foundation.api.client import Client
+from ..module_utils._foundation.api.request import Upload
+from ..module_utils._foundation.api.upid import Upid, parse_upid
+from ..module_utils._foundation.core.clock import Clock
+from ..module_utils._foundation.core.errors import FleetError
+from ..module_utils._foundation.core.formatting import printable
+from ..module_utils._foundation.core.quantities import readable_size
 
 FIRST_AFTER = 1.5  # seconds; a shorter task needs no line
 LINE_EVERY = 1.0  # seconds, over all processes of a play

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._inventory.hosts import is_harmless
+from ..module_utils._operation.inventory.hosts import is_harmless
 
 try:
     # In ansible-core 2.19 and later, only texts with this mark are templates.

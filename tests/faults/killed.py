@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 from unittest import mock
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
+    ProxmoxerTransport,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
 from tests.labs.maintenance import Killed
 from tests.modules.estate_lab import Lab
 

@@ -19,10 +19,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
+    ProxmoxerTransport,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ConfigurationError,
+)
 from tests.fast_time import fast_time
 
 Question = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]

@@ -19,11 +19,14 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader, lookup_loader
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import NodeTasks, SitePosition
-from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import advance
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import (
+    NodeTasks,
+    SitePosition,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.read_site import read_site
 from tests.declared import minimal_tasks
 from tests.faults.scenarios import LIMITS, NAME, ROOT, SCENARIOS, TENANT, VMID, Scenario, machine
 from tests.labs.events import OPTIONS

@@ -9,20 +9,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError, NetworkError
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    FleetError,
+    NetworkError,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.words import TYPES
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import (
     EventOptions,
     EventReading,
     NodeAnswers,
     SitePosition,
     SlowChecks,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._kinds.words import TYPES
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import TaskRow, task_of
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.row import TaskRow, task_of
 
 NOW = 1_795_208_400
 NODES = ("pve1", "pve2")

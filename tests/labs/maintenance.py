@@ -9,16 +9,20 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import parse_options
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuation import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
+    ProxmoxerTransport,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
+    parse_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.evacuation import (
     evacuation_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.run import run
 from tests.modules.estate_lab import Lab
 
 NODE = "pve2"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from tests.modules.estate_lab import Lab
 from tests.simulator.process import Simulator
 

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live import creation as making
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live import creation as making
 from tests.fast_time import FastTime
 from tests.modules.estate_lab import Lab, open_lab
 

@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import VmidAllocator
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import (
+    Client,
+    connect,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.vmids import (
+    VmidAllocator,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run as converge
 from tests.modules.module_runner import run_module
 from tests.simulator.process import Simulator
 

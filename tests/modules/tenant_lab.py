@@ -13,16 +13,22 @@ from unittest import mock
 
 from ansible.parsing.vault import VaultLib, VaultSecret
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.login import credentials
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import parse_options
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
+    ProxmoxerTransport,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
+    parse_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.tenant import (
+    tenant_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.login import credentials
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run import run
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
 

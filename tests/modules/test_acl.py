@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    PermissionDenied,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.acl import ACL
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.estate_lab import Lab
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.root import ROOT
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.root import ROOT
 from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import done, refused
 from tests.simulator.identity.acme_accounts import LETS_ENCRYPT, STAGING, TERMS

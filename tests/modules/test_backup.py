@@ -313,7 +313,9 @@ def test_backups_to_one_storage_are_limited_over_all_nodes(
 
 def test_a_guest_that_moves_is_followed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     web = machine(lab, disk="ceph:1")
-    from ansible_collections.pve.fleet.plugins.module_utils._backup.create import run as work
+    from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.create import (
+        run as work,
+    )
 
     real = work.execute
 

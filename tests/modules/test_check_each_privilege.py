@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.path_templates import template_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.path_templates import (
+    template_of,
+)
 from tests.faults.scenarios import NAME, SCENARIOS, TENANT, Scenario, container, machine
 from tests.faults.table import open_table
 from tests.modules.access_lab import limited

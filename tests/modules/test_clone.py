@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._clone.run import run as converge_clone
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.clone.run import (
+    run as converge_clone,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import Marker
 from tests.modules.clone_lab import (
     BASE,
     CLONE,

@@ -15,18 +15,21 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import (
+    Client,
+    connect,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._events.follow import follow_sites
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import advance
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.follow import follow_sites
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import (
     EventOptions,
     SitePosition,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.read_site import read_site
 from tests.labs.events import OPTIONS
 from tests.modules.backup_lab import add_nas
 from tests.modules.estate_lab import TOKEN_SECRET, Lab
@@ -235,7 +238,9 @@ def test_drift(unused: Lab) -> None:
 
 
 def _parsed(given: dict[str, Any]) -> EventOptions:
-    from ansible_collections.pve.fleet.plugins.module_utils._events.options import read_options
+    from ansible_collections.pve.fleet.plugins.module_utils._operation.events.options import (
+        read_options,
+    )
 
     return read_options(given)[0]
 

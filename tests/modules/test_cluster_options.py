@@ -14,11 +14,18 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import read_desired
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import plan_resource, run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.decide import (
+    read_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import (
+    plan_resource,
+    run,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.table import (
+    CLUSTER_OPTIONS,
+)
 from tests.fake_clock import FakeClock
 from tests.modules.access_lab import as_foreseen, do, limited, refused, requests
 from tests.modules.estate_lab import Lab, open_lab

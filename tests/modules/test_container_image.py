@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.replace.run import Replacement
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ApiError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import ApiError
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.run import (
+    Replacement,
+)
 from tests.cases import repeated
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab

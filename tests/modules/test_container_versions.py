@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import RELEASE
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.versions import RELEASE
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.unit.test_docs_links import anchors

@@ -12,11 +12,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.origin import origin_of
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import (
+    group_name,
+    vnet_id,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.origin import origin_of
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.modules.access_lab import ROOT, do, limited
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab

@@ -16,8 +16,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
-from ansible_collections.pve.fleet.plugins.module_utils._drill.record import DrillRecord, extended
-from ansible_collections.pve.fleet.plugins.module_utils._tidy import orphan as tidy_run
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.record import (
+    DrillRecord,
+    extended,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.tidy import (
+    orphan as tidy_run,
+)
 from tests.modules.access_lab import do, refused
 from tests.modules.backup_lab import add_nas, container
 from tests.modules.estate_lab import Lab

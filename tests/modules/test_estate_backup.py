@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.declared import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.declared import (
     COMMENT,
     DeclaredGuest,
     read_declaration,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.maintain import maintain_jobs
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.maintain import (
+    maintain_jobs,
+)
 from tests.fake_clock import FakeClock
 from tests.modules.access_lab import do, limited, overtaken, refused, requests
 from tests.modules.backup_lab import add_nas

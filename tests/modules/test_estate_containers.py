@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.lxc import OPTIONS
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.generated.lxc import (
+    OPTIONS,
+)
 from tests.cases import cases
 from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab

@@ -14,8 +14,10 @@ import pytest
 import yaml
 from hypothesis import given
 
-from ansible_collections.pve.fleet.plugins.module_utils._estate.checksum import find_edit
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.texts.checksum import (
+    find_edit,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
 from tests.cases import cases
 from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab
 from tests.modules.module_runner import run_module

@@ -15,8 +15,8 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Step
 from tests.faults.table import FAULTS, KNOWN, SCENARIOS, Report, open_table, run_part, run_scenario
 from tests.modules.estate_lab import Lab
 
@@ -25,41 +25,41 @@ SHARE = 80
 # Requests of a run that gives way to another one: tests of their own make them.
 ELSEWHERE = {
     (
-        "_guest/create/new_guest.py",
+        "_guests/guest/create/new_guest.py",
         "remove",
     ): "test_quota.py, test_place_race.py, test_kinds_race.py",
     # The name of an archive has the second of the backup, so that no two runs end alike.
-    ("_backup/create/guest.py", "_take"): "test_backup.py",
-    ("_backup/create/guest.py", "_remove"): "test_backup.py",
+    ("_protection/backup/create/guest.py", "_take"): "test_backup.py",
+    ("_protection/backup/create/guest.py", "_remove"): "test_backup.py",
     # Before PVE 9.2, where a token cannot get another secret.
-    ("_access/successor.py", "give"): "test_token.py",
+    ("_tenants/access/successor.py", "give"): "test_token.py",
     # Commands in a guest: no module writes them.
-    ("_connection/agent.py", "_kill"): "tests/plays/test_connections.py",
-    ("_connection/agent.py", "_run"): "tests/plays/test_connections.py",
-    ("_connection/agent.py", "_write_part"): "tests/plays/test_connections.py",
-    ("_connection/agent.py", "ping"): "tests/plays/test_connections.py",
-    ("_maintenance/execute.py", "set_noout"): "test_evacuation.py",
+    ("_foundation/entry/connection/agent.py", "_kill"): "tests/plays/test_connections.py",
+    ("_foundation/entry/connection/agent.py", "_run"): "tests/plays/test_connections.py",
+    ("_foundation/entry/connection/agent.py", "_write_part"): "tests/plays/test_connections.py",
+    ("_foundation/entry/connection/agent.py", "ping"): "tests/plays/test_connections.py",
+    ("_operation/maintenance/execute.py", "set_noout"): "test_evacuation.py",
     # One write changes several guests; the table is about one.
-    ("_power/execute.py", "_send_bulk"): "test_power.py",
+    ("_operation/maintenance/power/execute.py", "_send_bulk"): "test_power.py",
     # The probe of a lock, which is released again.
-    ("_sdn/run.py", "with_holder"): "test_sdn.py",
+    ("_infrastructure/sdn/run.py", "with_holder"): "test_sdn.py",
     # It stops a task that another module started.
-    ("_tasks/run.py", "plan_stop"): "test_task_info.py",
+    ("_operation/tasks/run.py", "plan_stop"): "test_task_info.py",
     # What follows a failure of another write.
-    ("_guest/create/orphan.py", "remove_orphan"): "test_restore.py",
-    ("_firewall/plan.py", "_group_step"): "test_firewall.py",
+    ("_guests/guest/create/orphan.py", "remove_orphan"): "test_restore.py",
+    ("_tenants/firewall/plan.py", "_group_step"): "test_firewall.py",
     # It stands for the writes of a firewall, which are in the table.
-    ("_guest/plan/steps.py", "isolate"): "test_isolation.py",
-    ("_sdn/resource.py", "_undo"): "test_sdn.py",
-    ("_sdn/resource.py", "_roll_back_lock"): "test_sdn.py",
-    ("_node/network/plan.py", "discard_step"): "test_node_network.py",
-    ("_node/network/resource.py", "_discarded"): "test_node_network.py",
-    ("_node/network/resource.py", "_restored"): "test_node_network.py",
-    ("_storage/volume/plan.py", "_fetch"): "test_volume.py",
-    ("_storage/volume/plan.py", "_plan_attributes"): "test_volume.py",
+    ("_guests/guest/plan/steps.py", "isolate"): "test_isolation.py",
+    ("_infrastructure/sdn/resource.py", "_undo"): "test_sdn.py",
+    ("_infrastructure/sdn/resource.py", "_roll_back_lock"): "test_sdn.py",
+    ("_infrastructure/node/network/plan.py", "discard_step"): "test_node_network.py",
+    ("_infrastructure/node/network/resource.py", "_discarded"): "test_node_network.py",
+    ("_infrastructure/node/network/resource.py", "_restored"): "test_node_network.py",
+    ("_infrastructure/storage/volume/plan.py", "_fetch"): "test_volume.py",
+    ("_infrastructure/storage/volume/plan.py", "_plan_attributes"): "test_volume.py",
     # They write a file of the machine that runs the task, or of a node by SSH.
-    ("_storage/volume/snippet.py", "plan_snippet"): "test_volume.py",
-    ("_vm/plan/snippets.py", "write_step"): "test_snippets_visible.py",
+    ("_infrastructure/storage/volume/snippet.py", "plan_snippet"): "test_volume.py",
+    ("_guests/guest/vm/plan/snippets.py", "write_step"): "test_snippets_visible.py",
 }
 Place = tuple[str, str]
 
@@ -122,7 +122,7 @@ def written_places(repo: Path) -> set[Place]:
     found: set[Place] = set()
     for path in sorted(base.rglob("*.py")):
         file = path.relative_to(base).as_posix()
-        if file.startswith("_api/"):
+        if file.startswith("_foundation/api/"):
             continue
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef):

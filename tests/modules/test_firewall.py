@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.resource import FirewallOfScope
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.resource import (
+    FirewallOfScope,
+)
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.group import GROUP
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.estate_lab import Lab
 

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.table_lab import done, refused
 

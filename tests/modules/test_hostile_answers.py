@@ -21,9 +21,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.answers.calls import form_of
-from ansible_collections.pve.fleet.plugins.module_utils._api.answers.generated.answers import READS
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.answers.calls import form_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.answers.generated.answers import (
+    READS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from tests.cases import cases
 from tests.faults.table import open_table
 from tests.hostile.mutants import (
@@ -55,107 +57,164 @@ PARTS_OF_VALUES = 40
 # Readers that need a race, a fault or a slow task to come by, with the calls they read: other tasks
 # read the answers to these.
 READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
-    ("module_utils/_access/own_loss.py", "_loss"): ("access/roles",),
-    ("module_utils/_access/own_loss.py", "_own_row"): ("access/users",),
-    ("module_utils/_access/login/token.py", "_is_missing"): ("access/users",),
-    ("module_utils/_access/successor.py", "read_rights"): ("access/acl",),
-    ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
-    ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
-    ("module_utils/_api/tasks.py", "find_worker"): ("nodes/*/tasks",),
-    ("module_utils/_backup/create/run.py", "_read_maximum"): (),  # without Datastore.Allocate only
-    ("module_utils/_cluster/storages/allocation.py", "with_allocations"): ("storage",),
-    ("module_utils/_cluster/restoring.py", "_find_restore"): (
+    ("module_utils/_tenants/access/own_loss.py", "_loss"): ("access/roles",),
+    ("module_utils/_tenants/access/own_loss.py", "_own_row"): ("access/users",),
+    ("module_utils/_tenants/access/login/token.py", "_is_missing"): ("access/users",),
+    ("module_utils/_tenants/access/successor.py", "read_rights"): ("access/acl",),
+    ("module_utils/_foundation/api/task_poller.py", "_read"): ("nodes/*/tasks",),
+    ("module_utils/_foundation/api/tasks.py", "find_task"): ("nodes/*/tasks",),
+    ("module_utils/_foundation/api/tasks.py", "find_worker"): ("nodes/*/tasks",),
+    (
+        "module_utils/_protection/backup/create/run.py",
+        "_read_maximum",
+    ): (),  # without Datastore.Allocate only
+    ("module_utils/_foundation/cluster/storages/allocation.py", "with_allocations"): ("storage",),
+    ("module_utils/_foundation/cluster/find/restoring.py", "_find_restore"): (
         "nodes/*/tasks",
         "access/permissions",
     ),
-    ("module_utils/_cluster/state.py", "_placed_again"): ("cluster/resources",),
-    ("module_utils/_cluster/state.py", "read_config"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_cluster/bridges.py", "with_devices"): ("cluster/mapping/pci",),
-    ("module_utils/_cluster_file/read.py", "_tags_with_roles"): ("pools",),
-    ("module_utils/_datacenter/replication.py", "_require_volumes"): (
+    ("module_utils/_foundation/cluster/state.py", "_placed_again"): ("cluster/resources",),
+    ("module_utils/_foundation/cluster/state.py", "read_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_foundation/cluster/bridges.py", "with_devices"): ("cluster/mapping/pci",),
+    ("module_utils/_operation/cluster_file/read.py", "_tags_with_roles"): ("pools",),
+    ("module_utils/_infrastructure/datacenter/replication.py", "_require_volumes"): (
         "nodes/*/qemu/*/config",
         "storage",
     ),
-    ("module_utils/_firewall/find_scope.py", "require_same_guest"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_firewall/owners.py", "read_owner"): ("cluster/sdn/vnets",),
-    ("module_utils/_guest/flow/reads.py", "mtus_on"): ("nodes/*/network",),
-    ("module_utils/_names/check.py", "_find_unknown_tenant"): ("pools",),
-    ("module_utils/_names/check.py", "read_listed"): ("cluster/acme/plugins", "access/users"),
-    ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
-    ("module_utils/_cluster/visible.py", "hidden_storages"): ("access/permissions",),
-    ("module_utils/_estate/read.py", "_members"): ("pools",),
-    ("module_utils/_fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_datacenter/replication.py", "precheck"): ("cluster/resources",),
-    ("module_utils/_ha/keep.py", "read_state"): ("cluster/ha/rules", "cluster/ha/resources"),
-    ("module_utils/_ha/keep.py", "require_allowed"): ("access/permissions",),
-    ("module_utils/_node/service.py", "_local_node"): ("cluster/status",),
-    ("module_utils/_ha/checks.py", "precheck_resource"): (),  # groups of Proxmox VE 8 only
-    ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
-    ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
-    ("module_utils/_snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_snapshot/restart.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_cluster/storages/volume_users.py", "read_volume_users"): (
+    ("module_utils/_tenants/firewall/find_scope.py", "require_same_guest"): (
+        "nodes/*/qemu/*/config",
+    ),
+    ("module_utils/_tenants/firewall/owners.py", "read_owner"): ("cluster/sdn/vnets",),
+    ("module_utils/_guests/guest/flow/reads.py", "mtus_on"): ("nodes/*/network",),
+    ("module_utils/_foundation/cluster/find/names.py", "_find_unknown_tenant"): ("pools",),
+    ("module_utils/_foundation/cluster/find/names.py", "read_listed"): (
+        "cluster/acme/plugins",
+        "access/users",
+    ),
+    (
+        "module_utils/_foundation/cluster/find/visible.py",
+        "is_in_use",
+    ): (),  # whether it is refused is all
+    ("module_utils/_foundation/cluster/find/visible.py", "hidden_storages"): (
+        "access/permissions",
+    ),
+    ("module_utils/_tenants/estate/read.py", "_members"): ("pools",),
+    ("module_utils/_guests/fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_infrastructure/datacenter/replication.py", "precheck"): ("cluster/resources",),
+    ("module_utils/_infrastructure/datacenter/ha/keep.py", "read_state"): (
+        "cluster/ha/rules",
+        "cluster/ha/resources",
+    ),
+    ("module_utils/_infrastructure/datacenter/ha/keep.py", "require_allowed"): (
+        "access/permissions",
+    ),
+    ("module_utils/_infrastructure/node/service.py", "_local_node"): ("cluster/status",),
+    (
+        "module_utils/_infrastructure/datacenter/ha/checks.py",
+        "precheck_resource",
+    ): (),  # groups of Proxmox VE 8 only
+    ("module_utils/_protection/snapshot/read.py", "chained_storages"): ("storage",),
+    ("module_utils/_protection/snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
+    ("module_utils/_protection/snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_protection/snapshot/restart.py", "wait_for_unlocked"): (
+        "nodes/*/qemu/*/config",
+    ),
+    ("module_utils/_foundation/cluster/storages/volume_users.py", "read_volume_users"): (
         "cluster/resources",
         "cluster/replication",
         "nodes/*/qemu/*/pending",
     ),
-    ("module_utils/_cluster/storages/volume_users.py", "_held"): ("nodes/*/qemu/*/snapshot",),
-    ("module_utils/_cluster/visible.py", "sees_all_guests"): ("access/permissions",),
-    ("module_utils/_storage/volume/run.py", "_files_of"): ("cluster/status", "storage"),
-    ("module_utils/_tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_tenant/leaving/unreferenced.py", "without_snapshots"): (
+    ("module_utils/_foundation/cluster/storages/volume_users.py", "_held"): (
+        "nodes/*/qemu/*/snapshot",
+    ),
+    ("module_utils/_foundation/cluster/find/visible.py", "sees_all_guests"): (
+        "access/permissions",
+    ),
+    ("module_utils/_infrastructure/storage/volume/run.py", "_files_of"): (
+        "cluster/status",
+        "storage",
+    ),
+    ("module_utils/_tenants/tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_tenants/tenant/leaving/unreferenced.py", "without_snapshots"): (
         "nodes/*/qemu/*/snapshot",
         "nodes/*/qemu/*/config",
     ),
-    ("module_utils/_guest/create/orphan.py", "is_orphan"): ("nodes/*/tasks",),
-    ("module_utils/_guest/live/creation.py", "_is_other_finished"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guest/live/creation.py", "read_other_kind"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_sdn/read.py", "_users"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_sdn/read.py", "read_configured"): ("cluster/sdn/zones",),
-    ("module_utils/_sdn/read.py", "read_outdated"): ("cluster/resources",),
-    ("module_utils/_guest/create/new_guest.py", "_read_complete"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_guest/live/linked_clones.py", "_clones_on"): ("nodes/*/storage/*/content",),
-    ("module_utils/_vm/gather/reads.py", "_volumes_of"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guests/guest/create/orphan.py", "is_orphan"): ("nodes/*/tasks",),
+    ("module_utils/_guests/guest/live/creation.py", "_is_other_finished"): (
+        "nodes/*/qemu/*/config",
+    ),
+    ("module_utils/_guests/guest/live/creation.py", "read_other_kind"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_infrastructure/sdn/read.py", "_users"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_infrastructure/sdn/read.py", "read_configured"): ("cluster/sdn/zones",),
+    ("module_utils/_infrastructure/sdn/read.py", "read_outdated"): ("cluster/resources",),
+    ("module_utils/_guests/guest/create/new_guest.py", "_read_complete"): (
+        "nodes/*/qemu/*/config",
+    ),
+    ("module_utils/_guests/guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guests/guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_guests/guest/live/linked_clones.py", "_clones_on"): (
+        "nodes/*/storage/*/content",
+    ),
+    ("module_utils/_guests/guest/vm/gather/reads.py", "_volumes_of"): ("nodes/*/qemu/*/config",),
     ("connection/pct.py", "_address"): ("cluster/status",),
-    ("module_utils/_access/own_loss.py", "_other_pools"): ("cluster/resources",),
-    ("module_utils/_tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
-    ("module_utils/_drill/create.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_maintenance/execute.py", "_has_noout"): (),  # of a cluster with Ceph only
+    ("module_utils/_tenants/access/own_loss.py", "_other_pools"): ("cluster/resources",),
+    ("module_utils/_tenants/tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
+    ("module_utils/_protection/restore/drill/create.py", "_require_running"): (
+        "nodes/*/qemu/*/status/current",
+    ),
+    (
+        "module_utils/_operation/maintenance/execute.py",
+        "_has_noout",
+    ): (),  # of a cluster with Ceph only
     # Threads of their own make these reads.
-    ("module_utils/_maintenance/read.py", "read_facts"): ("cluster/options",),
-    ("module_utils/_maintenance/read.py", "read_ha"): (
+    ("module_utils/_operation/maintenance/read.py", "read_facts"): ("cluster/options",),
+    ("module_utils/_operation/maintenance/read.py", "read_ha"): (
         "cluster/ha/status/manager_status",
         "cluster/ha/status/current",
         "cluster/ha/resources",
         "cluster/ha/rules",
     ),
-    ("module_utils/_maintenance/read.py", "read_node"): (
+    ("module_utils/_operation/maintenance/read.py", "read_node"): (
         "nodes/*/services",
         "nodes/*/version",
         "nodes/*/status",
     ),
-    ("module_utils/_backup/create/guest.py", "_foreign_reason"): (),  # the text of a configuration
-    ("module_utils/_backup/create/run.py", "_offsets"): ("nodes/*/time",),
-    ("module_utils/_connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
-    ("module_utils/_connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_connection/place.py", "find_place"): ("cluster/resources",),
-    ("module_utils/_container/live/addresses.py", "read_addresses"): (),  # the guest's own answer
-    ("module_utils/_container/live/addresses.py", "_why_not"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
     (
-        "module_utils/_firewall/reach/read.py",
+        "module_utils/_protection/backup/create/guest.py",
+        "_foreign_reason",
+    ): (),  # the text of a configuration
+    ("module_utils/_protection/backup/create/run.py", "_offsets"): ("nodes/*/time",),
+    (
+        "module_utils/_foundation/entry/connection/agent.py",
+        "_run",
+    ): (),  # tests/plays/test_connections.py
+    ("module_utils/_foundation/entry/connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_foundation/entry/connection/place.py", "find_place"): ("cluster/resources",),
+    (
+        "module_utils/_guests/guest/container/live/addresses.py",
+        "read_addresses",
+    ): (),  # the guest's own answer
+    ("module_utils/_guests/guest/container/live/addresses.py", "_why_not"): (
+        "nodes/*/qemu/*/status/current",
+    ),
+    ("module_utils/_tenants/firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
+    (
+        "module_utils/_tenants/firewall/reach/read.py",
         "read_cluster",
     ): (),  # tests/modules/test_firewall_check.py
-    ("module_utils/_firewall/read.py", "read_known"): ("nodes/*/network",),
-    ("module_utils/_firewall/read.py", "read_one"): (),  # by no subject yet
-    ("module_utils/_firewall/resource.py", "confirm"): ("cluster/firewall/options",),
-    ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
-    ("module_utils/_guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet
-    ("module_utils/_storage/snippets/visible.py", "list_snippets"): (
+    ("module_utils/_tenants/firewall/read.py", "read_known"): ("nodes/*/network",),
+    ("module_utils/_tenants/firewall/read.py", "read_one"): (),  # by no subject yet
+    ("module_utils/_tenants/firewall/resource.py", "confirm"): ("cluster/firewall/options",),
+    ("module_utils/_guests/guest/flow/reads.py", "pools"): ("pools",),
+    ("module_utils/_guests/guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guests/guest/create/placement_race.py", "_owners_of"): (
+        "nodes/*/qemu/*/config",
+    ),
+    (
+        "module_utils/_infrastructure/storage/volume/run.py",
+        "_with_template",
+    ): (),  # by no subject yet
+    ("module_utils/_foundation/cluster/snippets/visible.py", "list_snippets"): (
         "nodes/*/storage/*/content",
         "access/permissions",
     ),

@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.resource import FirewallOfScope
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import (
+    group_name,
+    vnet_id,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.resource import (
+    FirewallOfScope,
+)
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, made

@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._container.run import run as of_container
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as of_vm
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.container import (
+    container_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.run import (
+    run as of_container,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run as of_vm
 from tests.modules.estate_lab import Lab, open_lab
 
 WORK = {"vm": (of_vm, vm_spec()), "container": (of_container, container_spec())}

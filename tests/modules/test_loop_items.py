@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import FRESH
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, TaskMode
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import FRESH
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    TaskMode,
+)
 from ansible_collections.pve.fleet.plugins.plugin_utils._clients import Clients
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
 from tests.labs.maintenance import Places, places, put_vm, run_until
 from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab
 from tests.simulator.process import Simulator

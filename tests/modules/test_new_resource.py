@@ -31,18 +31,18 @@ NEW = Path(__file__).resolve().parent / "new_resource"
 ADDED = {
     "plugins/action/realm_sync_job.py",
     "plugins/action/realm_sync_job_info.py",
-    "plugins/module_utils/_spec/generated/realm_sync_job.py",
+    "plugins/module_utils/_foundation/spec/generated/realm_sync_job.py",
     "plugins/modules/realm_sync_job.py",
     "plugins/modules/realm_sync_job_info.py",
 }
 CHANGED = {
     "meta/runtime.yml",
     "plugins/modules/preflight_info.py",
-    "plugins/module_utils/_entry/generated/administrative.py",
-    "plugins/module_utils/_preflight/generated/tasks.py",
-    "plugins/module_utils/_spec/generated/preflight_info.py",
+    "plugins/module_utils/_foundation/entry/generated/administrative.py",
+    "plugins/module_utils/_tenants/access/needs/generated/tasks.py",
+    "plugins/module_utils/_foundation/spec/generated/preflight_info.py",
 }
-PAGES = {"docs/architecture.md", "docs/index.md", "docs/security.md"}
+PAGES = {"docs/index.md", "docs/security.md"}
 NIGHTLY: dict[str, Any] = {
     "name": "nightly",
     "realm": "ldap",
@@ -83,9 +83,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory, repo: Path) -> Copy:
     root = tmp_path_factory.mktemp("new")
     collection = root / "ansible_collections" / "pve" / "fleet"
     shutil.copytree(repo / "plugins", collection / "plugins")
-    room = collection / "plugins" / "module_utils" / "_jobs"
-    room.mkdir()
-    shutil.copy(NEW / "table.py", room)
+    realms = collection / "plugins" / "module_utils" / "_tenants" / "access" / "realms"
+    shutil.copy(NEW / "table.py", realms / "sync_job.py")
     declarations = Path(shutil.copytree(DECLARATIONS, root / "options"))
     shutil.copy(NEW / "realm_sync_job.yml", declarations)
     found = Copy(declarations, root, set(), set())
@@ -115,7 +114,6 @@ def test_two_files_are_enough(copy: Copy, repo: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tables, "load", lambda: load(copy.declarations))
     text = {page: (repo / page).read_text(encoding="utf-8") for page in PAGES}
     rows = {
-        "docs/architecture.md": "| `_jobs/table.py` | the table behind realm_sync_job",
         "docs/index.md": "| `pve.fleet.realm_sync_job`, `pve.fleet.realm_sync_job_info` | create,",
         "docs/security.md": "| `realm_sync_job` | jobs that synchronize realms |",
     }

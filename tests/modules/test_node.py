@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._node.settings.plan import with_hosts
-from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.settings.plan import (
+    with_hosts,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.settings.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.estate_lab import Lab
 

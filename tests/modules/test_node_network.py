@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import validate
 from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import writes_of
 from tests.modules.test_values_foreseen import BASES, ROOT, value_at, with_value

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab, run_at_once
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster import state as picture
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster import state as picture
 from tests.modules.estate_lab import Lab, open_lab
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G", "cores": 1}

@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import (
+    Client,
+    connect,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     FleetError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.pool import POOL
 from tests.modules.estate_lab import Lab, open_lab
 
 VMS = (30001, 30002, 30003)

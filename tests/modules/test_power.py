@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._power import execute
-from ansible_collections.pve.fleet.plugins.module_utils._power.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.power import power_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.power import (
+    power_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.power import execute
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.power.run import run
 from tests.cases import strides
 from tests.labs.maintenance import Places, kill_at, places, put_vm
 from tests.modules.estate_lab import Lab

@@ -15,8 +15,8 @@ import re
 from typing import Any
 from unittest import mock
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.requests import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.generated.requests import (
     OTHERS,
     PARAMETERS,
 )

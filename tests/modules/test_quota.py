@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import node_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._guest.create.quota_race import QuotaRule
-from ansible_collections.pve.fleet.plugins.module_utils._resource import race
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import RaceReading
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.quota import (
+    QuotaFigures,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import node_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource import race
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.race import RaceReading
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.create.quota_race import (
+    QuotaRule,
+)
 from tests.modules.estate_lab import Lab, first_number, open_lab, run_at_once
 
 BLANK: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.realms.sync import (
     RealmAccounts,
     foreseen,
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.history import (
     HistoryEntry,
     ReportHistory,
 )

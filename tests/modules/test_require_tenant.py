@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.generated.administrative import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.generated.administrative import (
     ADMINISTRATIVE,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.required_tenant import READING
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.required_tenant import (
+    READING,
+)
 from tests.declared import MODULES
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab

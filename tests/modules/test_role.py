@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE, without_words
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.role import (
+    ROLE,
+    without_words,
+)
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.estate_lab import Lab
 

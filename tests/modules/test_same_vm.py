@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._fleet import plan
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet import plan
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import Marker
 from tests.cases import repeated
 from tests.modules.estate_lab import Lab, first_number, open_lab, run_at_once
 

@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
-from ansible_collections.pve.fleet.plugins.module_utils._sdn import run as sdn_run
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import TYPES
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.resource import SdnTransaction
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.token_file import token_file
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import NetworkError
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn import run as sdn_run
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.model import TYPES
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.resource import (
+    SdnTransaction,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.token_file import (
+    token_file,
+)
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 from tests.simulator.sdn import objects

@@ -18,7 +18,7 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import (

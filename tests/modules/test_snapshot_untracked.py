@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot import read, run
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot import read, run
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.snapshot_lab import machine, take
 

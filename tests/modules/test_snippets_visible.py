@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets import visible
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.snippets import visible
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.snippets.files import (
     LocalDirectory,
 )
 from tests.modules.estate_lab import Lab

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._storage.table import STORAGE
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.table import STORAGE
 from tests.modules.estate_lab import Lab, open_lab
 
 FINGERPRINT = ":".join(["ab"] * 32)

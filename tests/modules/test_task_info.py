@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from tests.modules.access_lab import limited
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.snapshot_lab import check, machine, refused, unending
@@ -147,7 +147,7 @@ def test_all_nodes_in_few_requests(lab: Lab) -> None:
 
 
 def test_more_than_a_page(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "ansible_collections.pve.fleet.plugins.module_utils._tasks.read._PAGE"
+    module = "ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.read._PAGE"
     monkeypatch.setattr(module, 2)
     vm = machine(lab, running=True)
     fail_a_start(lab, vm)

@@ -12,12 +12,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._sdn import run as sdn_run
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
+    ProxmoxerTransport,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import (
+    group_name,
+    vnet_id,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn import run as sdn_run
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run import run
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, options_of, state_of

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run import run
 from tests.cases import repeated, strides
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import vnet_id
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import vnet_id
 from tests import iptables_oracle
 from tests.iptables_oracle import Oracle, Packet, Tap, read_cluster, read_taps
 from tests.modules.access_lab import do

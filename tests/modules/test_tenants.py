@@ -19,8 +19,10 @@ from unittest import mock
 import pytest
 
 from ansible_collections.pve.fleet.plugins import modules as module_package
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
+    ProxmoxerTransport,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
 from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab
 

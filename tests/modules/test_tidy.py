@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live import creation as making
-from ansible_collections.pve.fleet.plugins.module_utils._tidy import run as tidy
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live import creation as making
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.tidy import run as tidy
 from tests.modules.estate_lab import Lab
 
 MARKER = "<!-- pve.fleet: origin=9000 run=gone tenant=tenant_acme -->"

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._names.check import given_names
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.find.names import (
+    given_names,
+)
 from tests.declared import minimal_tasks
 from tests.modules.estate_lab import Lab, open_lab
 from tests.tools.declarations import Options, load

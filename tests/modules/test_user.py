@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests as http
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.user import USER
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.user import USER
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import Marker
 from tests.modules.estate_lab import Lab, open_lab
 
 
@@ -175,8 +175,12 @@ def test_a_dead_node_stops_only_its_own_vms() -> None:
 def test_many_at_once_get_a_vm_each(name: str) -> None:
     """Twenty runs that all see the same stale listing: twenty VMs, twenty numbers, each its own."""
     with open_lab("--lag-s", "8", "--latency-ms", "5") as lab:
-        from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-        from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
+        from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import (
+            connect,
+        )
+        from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import (
+            run as converge,
+        )
 
         def make(index: int) -> dict[str, Any]:
             with connect(lab.connection, {}) as client:

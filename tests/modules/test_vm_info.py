@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import times
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import times
 from tests.modules.estate_lab import Lab
 
 

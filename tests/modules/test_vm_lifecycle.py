@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import Marker
 from tests.modules.estate_lab import Lab
 
 KEY = (

@@ -16,17 +16,20 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import parse_tags
-from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import parse
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.read import read_actual
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.actual import drives
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.view import HIDDEN, format_config
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import parse_tags
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.propstring import parse
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.formats import format_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.read import read_actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run as converge
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.actual import drives
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.view import (
+    HIDDEN,
+    format_config,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.vm_strategies import START, WANTED, maybe, st

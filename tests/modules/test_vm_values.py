@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._schema import formats, versions
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.vm_rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema import formats, versions
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.vm_rules import (
     EMPTY_REMOVES,
 )
 from tests.modules.estate_lab import Lab

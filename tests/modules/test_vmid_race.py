@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import (
+    Client,
+    connect,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run as converge
 from tests.modules.estate_lab import Lab, open_lab
 
 VMS, PROCESSES = 50, 8

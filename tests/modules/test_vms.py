@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster import state as picture
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._fleet import execute as carry
-from ansible_collections.pve.fleet.plugins.module_utils._fleet import reservations as claims
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._guest.flow import apply as converge
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster import state as picture
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet import execute as carry
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet import reservations as claims
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow import apply as converge
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.modules.estate_lab import Lab, first_number, open_lab, watched_tasks
 from tests.modules.test_tenants import after_request, is_listing

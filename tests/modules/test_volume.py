@@ -14,18 +14,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.volume_users import (
-    volume_pattern,
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.multipart import (
+    MultipartBody,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Upload
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.snippets.files import (
     LocalDirectory,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import NodeDirectory
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.snippets.ssh import (
+    NodeDirectory,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.volume_users import (
+    volume_pattern,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.run import (
+    run_volume,
+)
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 

@@ -18,8 +18,13 @@ import pytest
 
 pytest.importorskip("ansible_runner")
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import OPERATIONS
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import (
+    group_name,
+    vnet_id,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs.needs import (
+    OPERATIONS,
+)
 from tests.awx import rules
 from tests.awx.controller import Controller
 from tests.awx.data import job_template

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.connection import (
     connection_spec,
 )
 from tests.cases import cases

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
 from tests.declared import MODULES
 from tests.demo.lab import Lab
 from tests.modules.access_lab import with_directory

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
 from tests.cases import cases
 from tests.declared import UNSUPPORTED, minimal_tasks
 from tests.metrics_text import TIMED, TIMED_LINE

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import GROUP_KINDS
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.hosts import (
+    GROUP_KINDS,
+)
 from tests.plays.inventory_helpers import (
     AGENT,
     CONFIG,

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
     ENVIRONMENT as CONNECTION,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import ENVIRONMENT
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.options import (
+    ENVIRONMENT,
+)
 from tests.cases import repeated
 from tests.plays.inventory_helpers import Listed, Lister, one_line
 from tests.simulator.process import Simulator

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import group_name
 from tests.cases import repeated
 from tests.demo.lab import Lab
 from tests.modules.module_runner import run_module

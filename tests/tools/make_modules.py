@@ -56,7 +56,7 @@ KNOWN = {
     "task",
 }
 NEEDED = ("short_description", "version_added", "description", "examples", "task")
-# A value of the collection: room, file and name, as in _pool.table.POOL.
+# A value of the collection: room, file and name, as in _tenants.access.pool.POOL.
 _REFERENCE = re.compile(r"^(?P<file>_\w+(?:\.\w+)*\.\w+)\.(?P<name>\w+)$")
 
 Module = Mapping[str, Any]
@@ -335,13 +335,15 @@ class Code:
     """The code of a module's entry, with the names that it imports."""
 
     def __init__(self) -> None:
-        self._imported: dict[str, set[str]] = {f"{UTILS}._entry.module": {"ModuleEntry"}}
+        self._imported: dict[str, set[str]] = {f"{UTILS}._foundation.entry.module": {"ModuleEntry"}}
 
     def named(self, reference: str) -> str:
         """Return the name of a value of the collection, which is imported."""
         found = _REFERENCE.match(reference)
         if found is None:
-            raise DeclarationError(f"{reference}: write room, file and name: _pool.table.POOL")
+            raise DeclarationError(
+                f"{reference}: write room, file and name: _tenants.access.pool.POOL"
+            )
         self._imported.setdefault(f"{UTILS}.{found['file']}", set()).add(found["name"])
         return found["name"]
 
@@ -380,7 +382,7 @@ class Code:
         if "table" not in declaration:
             raise DeclarationError(f"module {name}: give run, or the declaration a table")
         self._imported.setdefault("functools", set()).add("partial")
-        run = self.named(f"_resource.run.{'run_info' if _is_info(name) else 'run'}")
+        run = self.named(f"_foundation.resource.run.{'run_info' if _is_info(name) else 'run'}")
         return f"partial({run}, {self.named(declaration['table'])})"
 
     def _specification(self, name: str, file: str, declaration: Mapping[str, Any]) -> str:
@@ -389,7 +391,7 @@ class Code:
             return f"{self.named(module['spec'])}()"
         if name not in declaration["sections"]:
             return "{}"
-        return f"{self.named(f'_spec.generated.{file}.{name}_spec')}()"
+        return f"{self.named(f'_foundation.spec.generated.{file}.{name}_spec')}()"
 
     def _checks(self, module: Module) -> Iterator[str]:
         checks: dict[str, Any] = {}
@@ -402,7 +404,7 @@ class Code:
     def _sites(self, module: Module) -> Iterator[str]:
         if "sites" not in module:
             return
-        self._imported[f"{UTILS}._entry.module"].add("SiteSupport")
+        self._imported[f"{UTILS}._foundation.entry.module"].add("SiteSupport")
         arguments: list[str] = []
         for key, value in module["sites"].items():
             arguments.append(f"{key}={self.named(value) if isinstance(value, str) else value}")

@@ -1,10 +1,10 @@
 """Write the files about each option from its one declaration in `options/*.yml`, see the README
 there.
 
-A declaration becomes the argument specification (`_spec/generated/<name>.py`), the documentation
+A declaration becomes the argument specification (`_foundation/spec/generated/<name>.py`), the documentation
 of its modules (with a fragment, `plugins/doc_fragments/<name>_options.py`, for options that several
 plugins have), the tables by which an option becomes one of Proxmox VE
-(`_spec/generated/vm_rules.py`) and the variables of roles that pass the option on.
+(`_foundation/spec/generated/vm_rules.py`) and the variables of roles that pass the option on.
 
 Run it with `make options`; a test fails while a file is stale.
 """
@@ -50,13 +50,13 @@ from tests.tools.written import (
 )
 
 REPO = Path(__file__).resolve().parents[2]
-GENERATED = Path("plugins/module_utils/_spec/generated")
+GENERATED = Path("plugins/module_utils/_foundation/spec/generated")
 RULES = GENERATED / "vm_rules.py"
 # The declarations of guests, by the words for them.
 GUESTS = {"vm": "a VM", "container": "a container"}
 # Characters of an option's rule from which on it is written once, if several options have it.
 LONG_RULE = 90
-VARIABLES = Path("plugins/module_utils/_spec/generated/variables.py")
+VARIABLES = Path("plugins/module_utils/_foundation/spec/generated/variables.py")
 # The variables of playbooks, and the families of variables.
 FAMILIES = Path(__file__).resolve().parent / "variables.yml"
 
@@ -264,7 +264,7 @@ def render_rules(kind: str, declaration: Mapping[str, Any]) -> str:
     text += f"WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {words!r}\n"
     text += "# Options that an empty text removes; if the key is empty, its own rule does so.\n"
     text += f"EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {removable!r}\n"
-    text += f"# The checks of options (_{kind}/desired/values.py), and the ranges of numbers.\n"
+    text += f"# The checks of options (_guests/guest/{kind}/desired/values.py), and the ranges of numbers.\n"
     text += f"CHECKS: Mapping[str, Mapping[str, str]] = {checks!r}\n"
     text += f"# The options of {GUESTS[kind]} in the order in which a person reads them.\n"
     text += f"ORDER: tuple[str, ...] = tuple({with_words(list(order_of(declaration)))!r})\n"
@@ -412,7 +412,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._core.arguments.variables import VariableFamily
+from ...core.arguments.variables import VariableFamily
 
 FAMILIES: Mapping[str, VariableFamily] = {
 '''

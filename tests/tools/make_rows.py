@@ -17,8 +17,8 @@ from tests.tools.written import LICENSE, LOADER
 
 # The tasks of preflight beside modules.
 TASKS_FILE = Path(__file__).resolve().parent / "tasks.yml"
-NEEDS = Path("plugins/module_utils/_preflight/generated/tasks.py")
-ADMINISTRATIVE = Path("plugins/module_utils/_entry/generated/administrative.py")
+NEEDS = Path("plugins/module_utils/_tenants/access/needs/generated/tasks.py")
+ADMINISTRATIVE = Path("plugins/module_utils/_foundation/entry/generated/administrative.py")
 # The privileges that VM.Config.* stands for.
 CONFIG_PARTS = ("CPU", "Memory", "Disk", "CDROM", "Network", "HWType", "Options", "Cloudinit")
 EVERY_CONFIG = "VM.Config.*"

@@ -9,18 +9,26 @@ A table stands between two marks in its page. A test fails while one differs fro
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tests.conftest
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.hotplug import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.hotplug import (
     waits_for_stop as waits_for_restart,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._preflight import need as kinds
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tasks import TASKS
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.need import RequiredPrivileges
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import tasks_of
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.hotplug import waits_for_stop
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.hotplug import (
+    waits_for_stop,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs import need as kinds
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs.generated.tasks import (
+    TASKS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs.need import (
+    RequiredPrivileges,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs.needs import tasks_of
 from tests.bench import report, results
 from tests.tools.declarations import load
 from tests.tools.make_modules import modules_of
@@ -73,15 +81,42 @@ def modules() -> str:
     return "\n".join(lines)
 
 
-def resources() -> str:
-    """Return a row for each declared table that has a room of its own: `_room/table.py`."""
-    lines = ["| file | holds |", "|---|---|"]
-    for declaration in load().values():
-        room, _dot, rest = declaration.get("table", "").partition(".")
-        if rest.startswith("table."):
-            names = " and ".join(declaration["modules"])
-            lines.append(f"| `{room}/table.py` | the table behind {names} |")
-    return "\n".join(lines)
+def files() -> str:
+    """Return the files of each room with the first sentence of their docstrings."""
+    lines: list[str] = []
+    for room, names in rooms().items():
+        lines += [f"### `{room}`", "", "| file | holds |", "|---|---|"]
+        lines += [f"| `{name}` | {_subject_of(room, name)} |" for name in names]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def rooms() -> dict[str, list[str]]:
+    """Return the files of each room by its path below `plugins`, without generated ones.
+
+    A room is a folder with files below a wing, a folder without.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sorted((REPO / "plugins").glob("*_utils/**/*.py")):
+        name = path.relative_to(REPO / "plugins")
+        if path.name == "__init__.py" or path.parent.name == "generated":
+            continue
+        depth = 3 if name.parts[0] == "module_utils" else 1
+        room = Path(*name.parts[:depth])
+        found.setdefault(str(room), []).append(str(name.relative_to(room)))
+    return {room: sorted(names, key=_folders_last) for room, names in found.items()}
+
+
+def _folders_last(name: str) -> tuple[int, str]:
+    return name.count("/"), name
+
+
+def _subject_of(room: str, name: str) -> str:
+    """Return the first sentence of a file's docstring, without its period."""
+    text = (REPO / "plugins" / room / name).read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    paragraph = " ".join(docstring.partition("\n\n")[0].split())
+    return re.split(r"(?<=\w)\. ", paragraph)[0].rstrip(".")
 
 
 def without_tenant() -> str:
@@ -300,7 +335,7 @@ def slices() -> str:
 
 
 TABLES = {
-    ("docs/architecture.md", "resources"): resources,
+    ("docs/architecture.md", "files"): files,
     ("docs/awx.md", "slices"): slices,
     ("docs/containers.md", "restarts"): restarts,
     ("docs/index.md", "modules"): modules,

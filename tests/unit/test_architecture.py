@@ -2,13 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The borders of the rooms in module_utils, and the page that lists their files."""
+"""The borders of the rooms in module_utils."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,41 +17,37 @@ import pytest
 REPO = Path(__file__).parents[2]
 ROOT = REPO / "plugins" / "module_utils"
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py") if path.name != "__init__.py")
-# The rooms of a VM from the lowest to the highest. A file imports from its own room and from lower
-# ones.
-VM_ROOMS = (
-    ("model",),
-    ("config",),
-    ("kind",),
-    ("desired",),
-    ("context", "plan"),
-    ("live",),
-    ("gather",),
-    ("export",),
-    ("run",),
-)
-# The files beside the rooms of a VM that belong to the highest one.
+# The folders of the wings, and the rooms that no other room of their wing may import.
+WINGS = ("_foundation", "_guests", "_infrastructure", "_operation", "_protection", "_tenants")
+GUEST = "_guests/guest"
+# The layers of a kind of guests from the lowest to the highest. A file imports from its own layer
+# and from lower ones.
+LAYERS = (("desired",), ("plan",), ("live",), ("gather",), ("export",), ("run",), ("replace",))
+# The files beside the layers that belong to the highest one.
 RUN_FILES = ("run", "run_info", "exporter")
-# The rooms of a container below those of its run, and what its kind imports.
-CONTAINERS_BELOW = ("config", "kind.py", "model.py")
-# The words of PVE for the kinds of guests, and the rooms that leave them to the kinds.
-WORDS_OF_KINDS = ("qemu", "lxc")
-KINDS = (Path("_container/kind.py"), Path("_vm/kind.py"))
-WITHOUT_WORDS = ("_container", "_guest", "_vm")
-# Rooms that work on guests of any kind through `_kinds`, and their imports of one kind.
-OF_ANY_KIND = {
-    "_restore": {"_container/plan/decide.py"},  # the refusal of a privileged container
-    "_drill": {"_vm/live/guest.py"},  # only VMs have an agent
+KINDS_OF_GUESTS = ("vm", "container")
+# The files of the room of guests that know both kinds.
+OF_BOTH_KINDS = {"registry.py"}
+# Imports of one kind by rooms that work on guests of any kind.
+OF_ONE_KIND = {
+    "_protection/restore": {
+        "_guests/guest/container/plan/decide.py",  # the refusal of a privileged container
+        "_guests/guest/vm/live/guest.py",  # only VMs have an agent
+    },
+    "_infrastructure/datacenter": {  # PVE's names of HA resources follow from the type
+        "_guests/kinds/container/kind.py",
+        "_guests/kinds/vm/kind.py",
+    },
 }
-# What the code that guests share may import.
-BELOW_GUESTS = ("_core", "_schema", "_spec", "_api", "_cluster", "_resource")
+# The rooms below everything else, in this order.
+FOUNDATION = ("core", "spec", "schema", "api", "resource", "cluster")
 # Libraries that only some tasks need, and a private part of ansible-core that older ones lack.
 OPTIONAL = ("yaml", "cryptography", "prometheus_client", "_eligibility: ansible")
 MOST_FILES = 14
 # Ansible puts all of these in one folder.
 CROWDED = {"plugins/action", "plugins/modules"}
 # Files with a `reason` of another kind: that of a failed connection.
-READS_REASONS = ("module_utils/_api/http/transport.py",)
+READS_REASONS = ("module_utils/_foundation/api/http/transport.py",)
 
 
 @functools.cache
@@ -72,21 +67,21 @@ def imports(file: Path) -> frozenset[Path]:
 
 
 def room_of(file: Path) -> str:
-    """Return the room of a file: its folder, or its own name where it stands beside the rooms."""
-    if file.parts[0] == "_vm":
-        return f"_vm/{vm_room_of(file)}"
-    if file.parts[0] == "_container" and file.parts[1] in CONTAINERS_BELOW:
-        return "_container/kind"
-    return file.parts[0].removesuffix(".py")
+    """Return the room of a file: the folder below its wing."""
+    return "/".join(file.parts[:2])
 
 
-def vm_room_of(file: Path) -> str:
-    name = file.parts[1].removesuffix(".py")
-    return "run" if name in RUN_FILES else name
+def kind_of(file: Path) -> str | None:
+    """Return the kind of guests that a file of the rooms of guests knows, or None."""
+    inside = file.parts[:2] in (("_guests", "guest"), ("_guests", "kinds"))
+    return file.parts[2] if inside and file.parts[2] in KINDS_OF_GUESTS else None
 
 
-def rank_of(file: Path) -> int:
-    return next(rank for rank, rooms in enumerate(VM_ROOMS) if vm_room_of(file) in rooms)
+def layer_of(file: Path) -> int:
+    """Return the layer of a file of `_guests/guest/vm` or `_guests/guest/container`."""
+    name = file.parts[3].removesuffix(".py")
+    layer = "run" if name in RUN_FILES else name
+    return next(rank for rank, names in enumerate(LAYERS) if layer in names)
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:
@@ -108,6 +103,10 @@ def test_every_import_is_a_file() -> None:
     assert unknown == set()
 
 
+def test_every_file_is_in_a_room_of_a_wing() -> None:
+    assert [str(file) for file in FILES if file.parts[0] not in WINGS or len(file.parts) < 3] == []
+
+
 def test_rooms_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {room_of(file): set() for file in FILES}
     for file in FILES:
@@ -115,45 +114,44 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
     assert cycle_in(graph) == []
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.parts[0] == "_guest"], ids=str)
-def test_what_guests_share_imports_no_kind_of_them(file: Path) -> None:
-    assert {other.parts[0] for other in imports(file)} <= {*BELOW_GUESTS, "_guest"}
+@pytest.mark.parametrize("file", [file for file in FILES if file.parts[1] in FOUNDATION], ids=str)
+def test_the_foundation_imports_nothing_above_it(file: Path) -> None:
+    allowed = {f"_foundation/{room}" for room in FOUNDATION}
+    assert {room_of(other) for other in imports(file)} <= allowed
 
 
-@pytest.mark.parametrize("room", sorted(OF_ANY_KIND))
-def test_a_room_for_any_kind_of_guests_reaches_them_through_their_kinds(room: str) -> None:
-    others = {other for file in FILES if file.parts[0] == room for other in imports(file)}
-    of_one_kind = {str(other) for other in others if other.parts[0] in ("_vm", "_container")}
-    assert of_one_kind == OF_ANY_KIND[room]
+@pytest.mark.parametrize("file", [file for file in FILES if file.parts[0] == "_guests"], ids=str)
+def test_the_common_part_of_guests_imports_no_kind_of_them(file: Path) -> None:
+    if kind_of(file) is None and room_of(file) == GUEST and file.parts[2] not in OF_BOTH_KINDS:
+        assert [str(other) for other in imports(file) if kind_of(other) is not None] == []
 
 
-def words_of_kinds(tree: ast.AST) -> list[int]:
-    """Return the lines with a text that is PVE's word for a kind of guests."""
-    found: list[int] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in WORDS_OF_KINDS:
-            found.append(node.lineno)
-    return found
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if kind_of(file) and room_of(file) == GUEST], ids=str
+)
+def test_a_kind_of_guests_imports_lower_layers_and_not_the_other_kind(file: Path) -> None:
+    own = [other for other in imports(file) if kind_of(other) is not None]
+    assert {kind_of(other) for other in own} <= {kind_of(file)}
+    above = [
+        str(other) for other in own if room_of(other) == GUEST and layer_of(other) > layer_of(file)
+    ]
+    assert above == []
 
 
-def test_a_word_of_a_kind_is_found() -> None:
-    assert words_of_kinds(ast.parse("client.get('nodes', node, 'qemu', 100)")) == [1]
+@pytest.mark.parametrize("room", sorted({room_of(file) for file in FILES} - {GUEST}))
+def test_a_room_for_any_kind_of_guests_reaches_them_through_their_lists(room: str) -> None:
+    if room == "_guests/kinds":
+        return  # the kinds themselves
+    others = {other for file in FILES if room_of(file) == room for other in imports(file)}
+    found = {str(other) for other in others if kind_of(other) is not None}
+    assert found == OF_ONE_KIND.get(room, set())
 
 
-def test_only_a_kind_knows_the_word_of_pve_for_it() -> None:
-    found: list[str] = []
-    for file in FILES:
-        if file.parts[0] in WITHOUT_WORDS and file not in KINDS:
-            lines = words_of_kinds(ast.parse((ROOT / file).read_text(encoding="utf-8")))
-            found += [f"{file}:{line}" for line in lines]
-    assert found == []
-
-
-@pytest.mark.parametrize("room", sorted({file.parts[0] for file in FILES}))
+@pytest.mark.parametrize("room", sorted({room_of(file) for file in FILES}))
 def test_files_of_a_room_do_not_import_each_other_in_a_circle(room: str) -> None:
-    inside = [file for file in FILES if file.parts[0] == room]
+    inside = [file for file in FILES if room_of(file) == room]
     graph = {
-        str(file): {str(other) for other in imports(file) if other.parts[0] == room}
+        str(file): {str(other) for other in imports(file) if room_of(other) == room}
         for file in inside
     }
     assert cycle_in(graph) == []
@@ -198,27 +196,25 @@ def test_a_circle_is_found() -> None:
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.parts[0] == "_vm"], ids=str)
-def test_a_room_of_a_vm_imports_from_lower_rooms_only(file: Path) -> None:
-    others = [other for other in imports(file) if other.parts[0] == "_vm"]
-    beside = [other for other in others if rank_of(other) == rank_of(file)]
-    assert [str(other) for other in others if rank_of(other) > rank_of(file)] == []
-    if vm_room_of(file) in ("desired", "config"):
-        assert {vm_room_of(other) for other in beside} <= {vm_room_of(file)}
-
-
 @pytest.mark.parametrize(
     "file",
     [
         file
         for file in FILES
-        if file.parts[:2] in (("_vm", "desired"), ("_vm", "config"), ("_vm", "plan"))
+        if file.parts[:2] == ("_guests", "kinds")
+        and "config" in file.parts
+        or kind_of(file) == "vm"
+        and len(file.parts) > 4
+        and file.parts[3] in ("desired", "plan")
     ],
     ids=str,
 )
-def test_what_decides_imports_no_client(file: Path) -> None:
-    others = {str(other) for other in imports(file) if other.parts[0] == "_api"}
-    assert others <= {"_api/settings.py", "_api/root.py"}  # the connection as data, pure
+def test_a_file_that_decides_imports_no_client(file: Path) -> None:
+    others = {str(other) for other in imports(file) if room_of(other) == "_foundation/api"}
+    assert others <= {
+        "_foundation/api/settings.py",
+        "_foundation/api/root.py",
+    }  # the connection as data, pure
 
 
 def compared_reasons(tree: ast.AST) -> list[int]:
@@ -257,7 +253,7 @@ def test_only_the_core_compares_the_reasons_of_errors() -> None:
     found: list[str] = []
     for path in sorted((REPO / "plugins").rglob("*.py")):
         name = str(path.relative_to(REPO / "plugins"))
-        if name in READS_REASONS or name.startswith("module_utils/_core/"):
+        if name in READS_REASONS or name.startswith("module_utils/_foundation/core/"):
             continue
         lines = compared_reasons(ast.parse(path.read_text(encoding="utf-8")))
         found += [f"{name}:{line}" for line in lines]
@@ -280,21 +276,7 @@ def test_whose_a_guest_is_stands_in_one_place() -> None:
     assert compared_owners(ast.parse("tuple(tenants_of(tags, prefix)) == (tag,)")) == [1]
     found: list[str] = []
     for file in FILES:
-        if file != Path("_cluster/tenant.py"):
+        if file != Path("_foundation/cluster/tenant.py"):
             lines = compared_owners(ast.parse((ROOT / file).read_text(encoding="utf-8")))
             found += [f"{file}:{line}" for line in lines]
     assert found == []
-
-
-def line_of(file: Path) -> str:
-    """Return the name of a file on the architecture page: generated files share one line."""
-    return f"{file.parent}/" if file.parent.name == "generated" else str(file)
-
-
-def test_every_file_has_one_line_in_the_architecture_page() -> None:
-    text = (REPO / "docs" / "architecture.md").read_text(encoding="utf-8")
-    line = r"^\| `((?!plugin_utils)[\w/]+(?:\.py|/generated/))` \| \S"
-    listed = Counter(re.findall(line, text, re.MULTILINE))
-    files = Counter({line_of(file): 1 for file in FILES})
-    assert listed - files == Counter()
-    assert files - listed == Counter()

@@ -20,20 +20,30 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._estate import document
-from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.formats import (
+    format_of,
+    rule_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import VM_SPECS
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.connection import (
     connection_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.vm_rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.vm_rules import (
     PROPERTY_STRINGS,
     SCALARS,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import hardware, values
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired import (
+    hardware,
+    values,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate import document
 from tests import needs
 from tests.declared import MODULES
 from tests.tools import make_options, tables
@@ -85,7 +95,7 @@ def _files(folder: Path, _declared: tuple[str, ...]) -> dict[Path, str]:
 
 def executed(source: str) -> dict[str, Any]:
     """Return the names that a written Python file defines."""
-    names: dict[str, Any] = {"__package__": f"{PACKAGE}.module_utils._spec.generated"}
+    names: dict[str, Any] = {"__package__": f"{PACKAGE}.module_utils._foundation.spec.generated"}
     exec(compile(source, "written", "exec"), names)
     return names
 
@@ -130,7 +140,7 @@ def test_files_of_a_removed_declaration_are_deleted(folder: Path, tmp_path: Path
     shutil.copy(make_options.REPO / by_hand, repo / by_hand)
     names = ("apt_repository", "apt_repository_info")
     files = {f"plugins/{kind}/{name}.py" for name in names for kind in ("action", "modules")}
-    files.add("plugins/module_utils/_spec/generated/apt_repository.py")
+    files.add("plugins/module_utils/_foundation/spec/generated/apt_repository.py")
     before = {str(path.relative_to(repo)) for path in repo.rglob("*.py")}
     (folder / "apt_repository.yml").unlink()
     assert files <= set(make_options.stale(folder, repo))
@@ -152,7 +162,9 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
 ) -> None:
     declare(folder, POINTER)
 
-    specification = executed(written(folder, "plugins/module_utils/_spec/generated/vm.py"))
+    specification = executed(
+        written(folder, "plugins/module_utils/_foundation/spec/generated/vm.py")
+    )
     assert specification["hardware_spec"]()["pointer"] == {"type": "bool"}
 
     fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
@@ -172,7 +184,7 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     }
     assert "provision_pointer" not in role["absent"]["options"]
 
-    rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
+    rules = executed(written(folder, "plugins/module_utils/_foundation/spec/generated/vm_rules.py"))
     use_rules(monkeypatch, rules, "SCALARS")
     assert read_options({"name": "a", "pointer": False}).desired.hardware.scalars == {"tablet": "0"}
 
@@ -185,7 +197,9 @@ def test_one_declaration_reaches_the_export_and_the_tables_of_the_guide(
         document.in_order({"pointer": True})
     declare(folder, POINTER)
 
-    order = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))["ORDER"]
+    order = executed(
+        written(folder, "plugins/module_utils/_foundation/spec/generated/vm_rules.py")
+    )["ORDER"]
     assert order[order.index("numa") + 1] == "pointer"
     monkeypatch.setattr(document, "_PLACE", {name: place for place, name in enumerate(order)})
     options = {"bios": "ovmf", "pointer": True, "numa": True, "name": "a"}
@@ -216,7 +230,7 @@ def test_a_property_string_with_words_is_one_declaration(
         "      sound: {description: Sound., type: str, pve: audio0, parsed: property_string,\n"
         "              words: {intel: device=ich9-intel-hda}, empty_removes: true}\n",
     )
-    rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
+    rules = executed(written(folder, "plugins/module_utils/_foundation/spec/generated/vm_rules.py"))
     use_rules(monkeypatch, rules, "PROPERTY_STRINGS", "WORDS", "EMPTY_REMOVES")
     assert read_options({"name": "a", "sound": "intel"}).desired.hardware.property_strings == {
         "audio0": {"device": "ich9-intel-hda"}
@@ -231,7 +245,7 @@ def test_a_declared_check_reaches_the_parser(folder: Path, monkeypatch: pytest.M
         "      home: {description: Home., type: str, check: node}\n"
         "      rooms: {description: Rooms., type: int, range: [2, 5]}\n",
     )
-    rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
+    rules = executed(written(folder, "plugins/module_utils/_foundation/spec/generated/vm_rules.py"))
     use_rules(monkeypatch, rules, "CHECKS", "RANGES")
     assert read_options({"name": "a", "home": "pve1", "rooms": 5}).desired.guest.name == "a"
     for option, value in (("home", "bad_node"), ("rooms", 6)):
@@ -257,7 +271,9 @@ def test_the_environment_is_part_of_specification_and_documentation(folder: Path
         folder,
         "      pointer: {description: A., type: int, default: 3, environment: PROXMOX_POINTER}\n",
     )
-    specification = executed(written(folder, "plugins/module_utils/_spec/generated/vm.py"))
+    specification = executed(
+        written(folder, "plugins/module_utils/_foundation/spec/generated/vm.py")
+    )
     assert specification["hardware_spec"]()["pointer"]["fallback"][1] == ["PROXMOX_POINTER"]
     fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
     documented = yaml.safe_load(fragment.DOCUMENTATION)["options"]["pointer"]
@@ -313,7 +329,7 @@ def test_a_section_without_a_specification_has_the_options_of_the_named_one(fold
     ("place", "device"), [("", ""), ("cloud_init", ""), ("disks", "scsi0"), ("nics", "net0")]
 )
 def test_every_declared_key_is_one_of_the_schema(place: str, device: str) -> None:
-    """The keys are those of the API schema of Proxmox VE (`_schema/generated/qemu.py`)."""
+    """The keys are those of the API schema of Proxmox VE (`_foundation/schema/generated/qemu.py`)."""
     for name, key in SCALARS.get(place, {}).items():
         if device:
             assert key in (format_of(device) or {}), name

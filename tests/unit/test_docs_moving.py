@@ -24,12 +24,16 @@ from ansible_collections.pve.fleet.plugins.doc_fragments.connection import (
 from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import (
     ModuleDocFragment as Inventory,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_download import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.container import (
+    container_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.storage_download import (
     storage_download_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.snapshot import (
+    snapshot_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.modules import vm_info
 from tests.bench.environment import HOME
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ENVIRONMENTS = ("development", "staging", "production")

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.http import transport
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.transport import tls_context
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http import transport
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.transport import (
+    tls_context,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import resolve
 from tests.tools import tables
 
 

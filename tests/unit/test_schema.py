@@ -8,31 +8,35 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import parse
-from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.canonical import (
-    require_valid_sub_keys,
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._schema.check import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.propstring import parse
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.check import (
     disputed,
     find_part_refusal,
     find_refusals,
     taken_by,
     unknown_option,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.formats import (
     MAX_COUNTS,
     NAMED,
     format_of,
     rule_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.qemu import OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._schema.lxc import LXC
-from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.generated.qemu import (
+    OPTIONS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.lxc import LXC
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.versions import (
     BY_VERSION,
     NEWEST,
     RELEASE,
     deciding_versions,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.canonical import (
+    require_valid_sub_keys,
 )
 from tests import needs
 from tests.tools.facts import make_answers, make_schema

@@ -88,19 +88,19 @@ def test_comments_of_yaml_are_passages() -> None:
 def test_share_counts_passages_by_room_and_in_all() -> None:
     shares, hits = measure(
         [
-            ("plugins/module_utils/_core/a.py", CODE),
+            ("plugins/module_utils/_foundation/core/a.py", CODE),
             ("plugins/modules/vm.py", "# The name.\n"),
             ("roles/vms/tasks/main.yml", "# The name.\n"),
         ]
     )
     assert [(share.room, share.passages, share.hit) for share in shares] == [
-        ("module_utils/_core", 4, 3),
+        ("module_utils/_foundation/core", 4, 3),
         ("modules", 1, 0),
         ("roles", 1, 0),
         ("in all", 6, 3),
     ]
     assert shares[-1].percent == 50.0
     assert str(hits[0]) == (
-        "plugins/module_utils/_core/a.py:2: 'what'; better: "
+        "plugins/module_utils/_foundation/core/a.py:2: 'what'; better: "
         "the noun: 'the result of each VM' for 'what came of the VMs'"
     )

@@ -9,8 +9,8 @@ import json
 import re
 from typing import Any
 
-from ...module_utils._core.quantities import readable_size
-from ...module_utils._core.times import seconds
+from ...module_utils._foundation.core.quantities import readable_size
+from ...module_utils._foundation.core.times import seconds
 
 UNKNOWN = "unknown"
 _SPACE = "\u00a0"

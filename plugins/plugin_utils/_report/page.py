@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ...module_utils._core.formatting import printable
+from ...module_utils._foundation.core.formatting import printable
 from .formatting import FILTERS
 from .view import spark, view_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...module_utils._report.risks import name_of
+from ...module_utils._operation.report.risks import name_of
 
 Row = Mapping[str, Any]
 # The number of items of a risk that are shown; the rest is folded up.

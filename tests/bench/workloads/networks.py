@@ -74,7 +74,7 @@ def isolation1000(bench: Bench) -> Measured:
 
 def evaluate(guests: int) -> float:
     """Return the seconds of the evaluation. Raises NotMeasured for findings."""
-    from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.audit import (
+    from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.audit import (
         find_network_faults,
     )
 
@@ -89,15 +89,20 @@ def evaluate(guests: int) -> float:
 
 def _view(guests: int) -> Any:
     """Return guests with ten rules each, on a VNet of their tenant."""
-    from ansible_collections.pve.fleet.plugins.module_utils._core.marks import with_mark
-    from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.model import (
+    from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.marks import with_mark
+    from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.model import (
         FirewallCluster,
         FirewallGuest,
         FirewallNic,
     )
-    from ansible_collections.pve.fleet.plugins.module_utils._firewall.model import Firewall, IpSet
-    from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import Rule
-    from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.audit import (
+    from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.model import (
+        Firewall,
+        IpSet,
+    )
+    from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import (
+        Rule,
+    )
+    from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.audit import (
         NetworkView,
         TenantGuest,
     )

@@ -79,8 +79,8 @@ def measure(runs: int) -> Soaked:
 
 def _run(connection: dict[str, Any], number: int) -> None:
     """Run the module like a task in the controller's process; of ten, one changes and one fails."""
-    from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-    from ansible_collections.pve.fleet.plugins.module_utils._entry.module import TaskMode
+    from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+    from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import TaskMode
     from ansible_collections.pve.fleet.plugins.modules.vm import ENTRY
     from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
     from ansible_collections.pve.fleet.plugins.plugin_utils._clients import CLIENTS

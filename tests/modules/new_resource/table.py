@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import validate
-from ansible_collections.pve.fleet.plugins.module_utils._resource.table import Call, Key, Table
-from ansible_collections.pve.fleet.plugins.module_utils._resource.values import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
+    Call,
+    Key,
+    Table,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.values import (
     flag_field,
     text_field,
 )

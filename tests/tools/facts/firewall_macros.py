@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parents[3] / "plugins/module_utils/_firewall/evaluate/macros.py"
+TARGET = Path(__file__).parents[3] / "plugins/module_utils/_tenants/firewall/evaluate/macros.py"
 _HEADER = '''# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

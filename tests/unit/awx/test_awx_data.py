@@ -17,13 +17,20 @@ import yaml
 from jsonschema import Draft202012Validator
 from packaging.requirements import Requirement
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT, resolve
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.variables import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
+    ENVIRONMENT,
+    resolve,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.variables import (
     PlayVariables,
     find_unknown,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.variables import FAMILIES
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ConfigurationError,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.variables import (
+    FAMILIES,
+)
 from tests.awx import rules
 from tests.awx.credential import inject
 from tests.awx.data import HOME, job_template, nodes_of, read, survey_of

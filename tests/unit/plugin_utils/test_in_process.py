@@ -14,13 +14,20 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request, Upload
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.endpoint import (
+    parse_endpoint,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import (
+    Request,
+    Upload,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
+    ConnectionSettings,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import NetworkError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.plugin_utils import (
     _arguments,
     _clients,

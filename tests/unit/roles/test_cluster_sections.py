@@ -11,7 +11,9 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.sections import SECTIONS
+from ansible_collections.pve.fleet.plugins.module_utils._operation.cluster_file.sections import (
+    SECTIONS,
+)
 
 REPO = Path(__file__).parents[3]
 NAMES = [section.name for section in SECTIONS]

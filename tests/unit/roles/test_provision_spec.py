@@ -15,7 +15,10 @@ import yaml
 from ansible_collections.pve.fleet.plugins.doc_fragments.fleet_item import (
     ModuleDocFragment as FleetItem,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS, fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import (
+    VM_SPECS,
+    fleet_spec,
+)
 
 ATTRIBUTES = ("type", "elements", "choices", "required", "default")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.preflight_info import (
     preflight_info_spec,
 )
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The event filter: thin, everything it decides is in `module_utils/_events/webhook.py`."""
+"""The event filter: thin, everything it decides is in `module_utils/_operation/events/webhook.py`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ from typing import Any
 
 runpy.run_path(str(Path(__file__).absolute().parents[1] / "find_collection.py"))
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.webhook import notification_event
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.webhook import (
+    notification_event,
+)
 
 
 def main(event: dict[str, Any], site: str = "") -> dict[str, Any]:

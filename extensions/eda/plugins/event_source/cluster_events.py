@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The event source: thin, everything it decides is in `module_utils/_events`."""
+"""The event source: thin, everything it decides is in `module_utils/_operation/events`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from typing import Any
 
 runpy.run_path(str(Path(__file__).absolute().parents[1] / "find_collection.py"))
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.follow import follow_sites
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.follow import follow_sites
 
 
 async def main(queue: Any, args: dict[str, Any]) -> None:

@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import encode
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
-from ansible_collections.pve.fleet.plugins.module_utils._core import errors
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import (
+    Client,
+    connect,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import encode
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import resolve
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import errors
 from tests.certificates import Authority
 from tests.fake_clock import FakeClock
 from tests.renegotiating import renegotiating

@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    Run,
+)
 from tests.scripted import Reply, Scripted
 
 testing = pytest.importorskip(

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.caching import CachingReader
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.layers.caching import (
+    CachingReader,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     FleetError,
     Locked,

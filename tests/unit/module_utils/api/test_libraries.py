@@ -9,11 +9,15 @@ import sys
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import Endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.http import backend
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.endpoint import Endpoint
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http import backend
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
+    ConnectionSettings,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ConfigurationError,
+)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.answers.generated.answers import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.answers.generated.answers import (
     READS,
     WRITES,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._api.path_templates import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.path_templates import (
     _NAMED,
     _WORDS,
     OTHER,

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.access.privileges import Privileges
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.access.privileges import (
+    Privileges,
+)
 
 HELD = Privileges(
     {

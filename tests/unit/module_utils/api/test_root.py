@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import Endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.root import require_root
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.endpoint import Endpoint
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.root import require_root
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
+    ConnectionSettings,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    PermissionDenied,
+)
 
 
 def test_root_with_a_password_passes() -> None:

@@ -11,15 +11,19 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.doc_fragments.connection import ModuleDocFragment
-from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.endpoint import (
+    parse_endpoint,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
     ALIASES,
     ENVIRONMENT,
     resolve,
     site_names,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ConfigurationError,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.connection import (
     connection_spec,
 )
 

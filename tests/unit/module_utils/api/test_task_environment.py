@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import ENVIRONMENT
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import VM_SPECS
 from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
 
 PACKAGE = "ansible_collections.pve.fleet.plugins"

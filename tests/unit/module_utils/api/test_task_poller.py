@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.caching import CachingReader
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._api.task_poller import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.layers.caching import (
+    CachingReader,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.task_poller import (
     ALONE_EVERY,
     FRESH_SHARE,
     LONGEST_FRESH,
     SHORTEST_FRESH,
     TaskPoller,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._api.upid import Upid, parse_upid
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError, NotFound
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import Upid, parse_upid
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    NetworkError,
+    NotFound,
+)
 from tests.fake_api import FakeApi
 
 

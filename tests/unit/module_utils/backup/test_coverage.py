@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.coverage import jobs_by_guest
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.table import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.coverage import (
+    jobs_by_guest,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.table import (
     BACKUP_JOB,
     retention,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 
 ROWS: list[dict[str, Any]] = [
     {"type": "qemu", "vmid": 100, "node": "pve1", "pool": "acme"},

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.coverage import named_jobs
-from ansible_collections.pve.fleet.plugins.module_utils._backup.job.declared import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    Conflict,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.coverage import (
+    named_jobs,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.declared import (
     COMMENT,
     DeclaredGuest,
     declared_in,
@@ -18,10 +24,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._backup.job.declared imp
     is_declarable,
     plan_jobs,
     read_declaration,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
-    Conflict,
-    ValidationFailed,
 )
 
 NIGHTLY: dict[str, Any] = {"schedule": "02:30", "storage": "nas", "keep": {"keep_daily": 7}}

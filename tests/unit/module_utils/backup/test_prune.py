@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.archive import Archive
-from ansible_collections.pve.fleet.plugins.module_utils._backup.create.prune import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.archive import Archive
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.create.prune import (
     mark_archives,
     needs_local_time,
     offset_of,

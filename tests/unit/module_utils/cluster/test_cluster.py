@@ -6,34 +6,44 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.answers.generated.answers import READS
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.answers.generated.answers import (
+    READS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.find.lookup import (
     find_template,
     find_vm,
     require_own_guest,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.placement import (
     PlacementNeeds,
     choose_node,
     require_node,
     require_storage,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import VmidAllocator
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.vmids import (
+    VmidAllocator,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     Conflict,
     NodeUnhealthy,
     QuotaExceeded,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import storages_of
-from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import guests
-from ansible_collections.pve.fleet.plugins.module_utils._facts.partial_read import node_states
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import read_guests
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.kinds import KINDS
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.cluster_info import (
+    storages_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.nodes import guests
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.partial_read import (
+    node_states,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.hosts import (
+    read_guests,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.kinds import KINDS
 
 GIB = 1 << 30
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import VmRow
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import VmRow
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.images import (
     ImageVersion,
     newest_for,
     parse_image,
@@ -17,12 +17,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images
     version_of,
     with_version,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core import validate
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     NotFound,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import (
     Marker,
     join_notes,
     split_notes,

@@ -18,20 +18,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.placement import (
     NodeChoice,
     PlacementNeeds,
     choose_node,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.rules import (
     PlacementRules,
     read_rules,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     FleetError,
     NodeUnhealthy,

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.find.lookup import (
     require_own_source,
     require_own_volume,
     volume_owner,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.quota import (
     QuotaFigures,
     beyond,
     excess,
@@ -28,17 +28,17 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import (
     read_limits,
     total,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     VmRow,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.vmids import (
     VmidAllocator,
     VmidRanges,
     advice,
     read_vmid_ranges,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     QuotaExceeded,
     ValidationFailed,

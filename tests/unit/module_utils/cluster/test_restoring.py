@@ -9,17 +9,23 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.restoring import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.find.restoring import (
     is_bare,
     seems_bare,
     suspects,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import UnknownVm
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import find_row
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import SiteListing
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import choose
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import UnknownVm
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.find import find_row
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.options import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.sites import (
+    SiteListing,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.sync import choose
 
 MIB = 1024**2
 # As a real Proxmox VE 9.2.11 lists a VM while a restore writes it.

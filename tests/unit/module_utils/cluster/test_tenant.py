@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import (
     is_of_others,
     owns,
     parse_tags,

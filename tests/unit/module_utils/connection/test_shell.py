@@ -13,14 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._connection.agent import bytes_of
-from ansible_collections.pve.fleet.plugins.module_utils._connection.pct import (
-    address_of,
-    enter,
-    is_stopped,
-    was_moved,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._connection.shell import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.texts.shell import (
     append,
     ascii_script,
     begin_file,
@@ -28,6 +21,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._connection.shell import
     move_parts,
     was_killed,
     with_input,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.connection.agent import (
+    bytes_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.connection.pct import (
+    address_of,
+    enter,
+    is_stopped,
+    was_moved,
 )
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)

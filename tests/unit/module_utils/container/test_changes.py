@@ -11,19 +11,31 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.changes import all_changes
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.hotplug import (
-    waits_for_stop,
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.root_only import root_only
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.view import format_config
-from ansible_collections.pve.fleet.plugins.module_utils._container.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._container.plan.planner import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantities import GIB
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.desired.parse import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.plan.planner import (
     CONTAINER_PLANNER,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
-from ansible_collections.pve.fleet.plugins.module_utils._guest.config.change import ConfigChange
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
+    ConfigChange,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.changes import (
+    all_changes,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.hotplug import (
+    waits_for_stop,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.root_only import (
+    root_only,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.view import (
+    format_config,
+)
 
 # A recorded configuration of PVE 9.2, its notes without the last line feed.
 CONFIG = {

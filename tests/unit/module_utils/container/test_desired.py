@@ -10,17 +10,29 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.desired import values
-from ansible_collections.pve.fleet.plugins.module_utils._container.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._container.model import ContainerHardware
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
-from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.lxc import OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated import container_rules
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantities import GIB
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.generated.lxc import (
+    OPTIONS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.container import (
+    container_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated import (
+    container_rules,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.desired import (
+    values,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.desired.parse import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.model import (
+    ContainerHardware,
+)
 
 
 def hardware(**options: Any) -> ContainerHardware:

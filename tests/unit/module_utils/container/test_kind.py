@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
-from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB, MIB
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantities import GIB, MIB
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
+)
 
 CONFIG = {
     "hostname": "web",

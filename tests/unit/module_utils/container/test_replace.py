@@ -11,25 +11,29 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import StorageRow
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images import ImageVersion
-from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
-from ansible_collections.pve.fleet.plugins.module_utils._container.replace.holder import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import StorageRow
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.images import (
+    ImageVersion,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantities import GIB
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.holder import (
     HolderNotes,
     record_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._container.replace.plan import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.plan import (
     ReplacementFacts,
     plan_replaced,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._container.replace.refusals import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.refusals import (
     require_replaceable,
     require_storage,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual, Guest
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual, Guest
 
 NEW, OLD = ImageVersion("golden", "2"), Marker(origin=900, image=ImageVersion("golden", "1"))
 DESIRED = Guest(CONTAINER, "web", None, None)

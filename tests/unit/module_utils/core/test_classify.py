@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import errors
-from ansible_collections.pve.fleet.plugins.module_utils._core.failures.classify import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import errors
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.failures.classify import (
     classify,
     classify_task,
 )

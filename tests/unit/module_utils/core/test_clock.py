@@ -10,7 +10,10 @@ import threading
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock, Stoppable
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import (
+    Clock,
+    Stoppable,
+)
 from tests.fake_clock import FakeClock
 
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskTimeout
-from ansible_collections.pve.fleet.plugins.module_utils._core.parallel import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import TaskTimeout
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.parallel import (
     ConcurrencyLimiter,
     ConcurrencyLimits,
     Resource,

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable_data
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.formatting import (
+    printable_data,
+)
 
 
 def test_message_contains_no_escape_sequence() -> None:

@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
     hidden_values,
     parse_options,
     shorter_refusal,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import VM_SPECS
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.preflight_info import (
     storages_item_spec,
 )
 

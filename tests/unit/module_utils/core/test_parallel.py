@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.parallel import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.parallel import (
     all_at_once,
     side_by_side,
 )
@@ -150,7 +150,7 @@ def test_two_signals_at_once_end_a_process_that_waits_for_its_threads() -> None:
     # As Ansible ends a worker. Without the masks above about every tenth such process runs on.
     code = """
 import os, signal
-from ansible_collections.pve.fleet.plugins.module_utils._core.parallel import side_by_side
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.parallel import side_by_side
 
 def end(number, frame):
     os._exit(7)

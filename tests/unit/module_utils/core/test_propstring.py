@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.propstring import (
     canonical,
     parse,
     render,
     same,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.formats import (
+    format_of,
+    rule_of,
+)
 
 CASES = [
     (

@@ -9,8 +9,8 @@ import random
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._core.retry import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.retry import (
     Backoff,
     NetworkBudget,
     TimeBudget,

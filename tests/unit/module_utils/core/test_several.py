@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     AlreadyExists,
     Conflict,
     FleetError,
@@ -16,7 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     UnknownVm,
     VmidTaken,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.failures.several import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.failures.several import (
     FailedGuest,
     by_cause,
     failure_of_several,

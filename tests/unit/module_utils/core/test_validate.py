@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import validate
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
 from tests.simulator.schema.calendar_event import BadEvent, parse_event
 
 

@@ -12,14 +12,20 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.variables import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.variables import (
     PlayVariables,
     find_unknown,
     find_wrong,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.variables import FAMILIES
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tenants import read_estate_tenants
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.variables import (
+    FAMILIES,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.tenants import (
+    read_estate_tenants,
+)
 
 REPO = Path(__file__).resolve().parents[4]
 

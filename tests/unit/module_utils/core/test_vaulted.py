@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible.parsing.vault import VaultLib, VaultSecret
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.vaulted import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.vaulted import (
     VaultError,
     decrypt,
     encrypt,

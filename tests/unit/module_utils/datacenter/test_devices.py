@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.devices import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
+    DesiredResource,
+    ResourceChange,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.devices import (
     mdev_differences,
     pci_faults,
     precheck_devices,
@@ -25,10 +29,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._datacenter.devices impo
     require_devices,
     usb_faults,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import want_entries
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import (
-    DesiredResource,
-    ResourceChange,
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.mapping import (
+    want_entries,
 )
 from tests.fake_api import FakeApi
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._disk.run_osd import OsdTask
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._resource.planned import PlannedStep
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.planned import (
+    PlannedStep,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_osd import (
+    OsdTask,
+)
 from tests.fake_clock import FakeClock
 
 STEP = Step("start", "start osd.0", "POST", ("nodes", "pve1", "services", "ceph-osd@0", "start"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._drift.text import lines_of
+from ansible_collections.pve.fleet.plugins.module_utils._operation.drift.text import lines_of
 
 ROW: dict[str, Any] = {
     "name": "web",

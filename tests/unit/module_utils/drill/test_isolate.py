@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.drill.copies import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.drill.copies import (
     TAG,
     copy_name,
     copy_notes,
@@ -18,10 +18,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.drill.copies im
     is_marked,
     tenant_tags,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
-from ansible_collections.pve.fleet.plugins.module_utils._drill.isolate import find_obstacle
-from ansible_collections.pve.fleet.plugins.module_utils._guest.kind import Kind
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.kind import Kind
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.isolate import (
+    find_obstacle,
+)
 
 NOTES = copy_notes("3f9a01c2", 1_700_000_000)
 

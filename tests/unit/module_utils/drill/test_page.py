@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.pve.fleet.plugins.filter.drill_html import drill_html
 from ansible_collections.pve.fleet.plugins.filter.drill_record import drill_record
-from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.formatting import printable
 from tests.unit.module_utils.drill.test_record import FAILED, PROVEN, validate
 from tests.unit.module_utils.report.test_page import HOSTILE, read
 

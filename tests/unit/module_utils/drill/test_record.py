@@ -12,8 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._drill.record import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.record import (
     DrillRecord,
     extended,
     read_record,

@@ -12,22 +12,22 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     StorageRow,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core import validate
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._guest.actual import actual_of
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._schema.check import find_refusal
-from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.check import find_refusal
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.formats import (
     MAX_COUNTS,
     OPTIONS,
     format_of,
     rule_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.actual import actual_of
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.modules.vm_strategies import KEYS
 
 # Texts that YAML, Ansible or a terminal would take for something else.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.lookup import edited
-from ansible_collections.pve.fleet.plugins.module_utils._estate.checksum import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.texts.checksum import (
     EDITED,
     NO_CHECKSUM,
     find_edit,

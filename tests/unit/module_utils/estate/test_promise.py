@@ -17,24 +17,28 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._estate.document import estate_of
-from ansible_collections.pve.fleet.plugins.module_utils._estate.guest import describe
-from ansible_collections.pve.fleet.plugins.module_utils._estate.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Step
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.items import read_estate
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.export.exporter import (
+    ClusterContext,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.find import require_own
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.options import (
+    unknown_names,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
+    plan_update,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.document import estate_of
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.guest import describe
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.model import (
     ExportChoices,
     ExportedEstate,
     ExportedVm,
     ExportReadings,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._estate.text import text_of
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import read_estate
-from ansible_collections.pve.fleet.plugins.module_utils._guest.export.exporter import ClusterContext
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.find import require_own
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.options import (
-    unknown_names,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import plan_update
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.text import text_of
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.cases import cases
 from tests.unit.module_utils.estate.configs import BASES, empty_cluster, machines

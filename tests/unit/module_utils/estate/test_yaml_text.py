@@ -12,7 +12,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._estate.yaml_text import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.texts.yaml_text import (
     CommentedValue,
     lines_of,
     one_line,

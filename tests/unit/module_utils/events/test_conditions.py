@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance, is_slow_due
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import (
+    advance,
+    is_slow_due,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import (
     EventOptions,
     ReadFailure,
     SitePosition,

@@ -15,14 +15,14 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     Conflict,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._events import follow
-from ansible_collections.pve.fleet.plugins.module_utils._events.follow import Follower
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
-from ansible_collections.pve.fleet.plugins.module_utils._events.store import PositionStore
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events import follow
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.follow import Follower
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import SitePosition
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.store import PositionStore
 from tests.fake_api import FakeApi
 from tests.labs.events import OPTIONS, SITE, World
 

@@ -13,10 +13,16 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.kinds import COMMON, ENDS, KEYS
-from ansible_collections.pve.fleet.plugins.module_utils._events.webhook import notification_event
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_events import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.cluster_events import (
     cluster_events_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.kinds import (
+    COMMON,
+    ENDS,
+    KEYS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.webhook import (
+    notification_event,
 )
 
 _CODE = re.compile(r"`(\w+)`")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import advance
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import SitePosition
 from tests.labs.events import NODES, OPTIONS, World
 
 

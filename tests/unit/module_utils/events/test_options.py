@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._events.options import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.options import (
+    read_options,
+)
 
 GIVEN: dict[str, Any] = {"state_file": "/tmp/events.json"}
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._events.kinds import COMMON, KEYS
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import advance
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.kinds import COMMON, KEYS
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import SitePosition
 from tests.labs.events import OPTIONS, World
 
 Events = list[dict[str, Any]]

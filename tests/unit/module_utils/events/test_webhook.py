@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._events.kinds import COMMON, KEYS
-from ansible_collections.pve.fleet.plugins.module_utils._events.webhook import notification_event
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.kinds import COMMON, KEYS
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.webhook import (
+    notification_event,
+)
 
 SECRET = "correct-horse"
 

@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.each_node import (
+    missing_nodes,
+    read_each_node,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     AuthenticationError,
     FleetError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.each_node import (
-    missing_nodes,
-    read_each_node,
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.partial_read import (
+    PartialRead,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.partial_read import PartialRead
 from tests.fake_api import FakeApi
 
 NODES = [{"node": "pve1", "status": "online"}, {"node": "pve3", "status": "offline"}]

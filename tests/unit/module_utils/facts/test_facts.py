@@ -9,30 +9,32 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     AuthenticationError,
     FleetError,
     NetworkError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.cluster_info import (
     failed,
     ha_of,
     health,
     storages_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.nodes import (
     CapacityRules,
     NodeFacts,
     capacity,
     report,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.partial_read import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.partial_read import (
     PartialRead,
     node_states,
     standing,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.tenants import by_tenant
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.tenants import (
+    by_tenant,
+)
 from tests.fake_api import FakeApi
 
 GIB = 2**30

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._facts.update_info import describe_updates
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.update_info import (
+    describe_updates,
+)
 
 
 @pytest.mark.parametrize(

@@ -11,30 +11,37 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.archive import Archive
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.drill.copies import copy_tags
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.drill.copies import (
+    copy_tags,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     NodeRow,
     VmRow,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
-from ansible_collections.pve.fleet.plugins.module_utils._failover.choose import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import NetworkError
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.start_order import (
+    LAST,
+    start_order,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.archive import Archive
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.choose import (
+    SAFETY_BACKUP_NOTES,
+    ChosenArchive,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.choose import (
     GuestSelection,
     choose,
     in_groups,
     newest_archives,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.other_site import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.other_site import (
     OtherSite,
     find_start_blockers,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.start_order import LAST, start_order
-from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import (
-    SAFETY_BACKUP_NOTES,
-    ChosenArchive,
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.select import (
+    OwnerScope,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import OwnerScope
 
 EVERY = GuestSelection(OwnerScope(None, "tenant_"), frozenset(), frozenset(), 0.0)
 ACME = replace(EVERY, owner=OwnerScope("tenant_acme", "tenant_"))

@@ -9,20 +9,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.guest import (
     source_of,
     with_source,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.mapping import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.mapping import (
     NicMap,
     bridges_after,
     mapped_nameservers,
     mapped_nics,
     read_addresses,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 
 MAC = "BC:24:11:00:00:01"
 NIC = f"virtio={MAC},bridge=vmbr1,tag=20"

@@ -9,26 +9,32 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.archive import Archive
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._failover.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.failover import (
+    failover_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.archive import Archive
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.choose import (
+    ChosenArchive,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.desired import (
     DesiredFailover,
     read_desired,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.guest import (
     RestoredGuest,
     SiteNames,
     find_missing,
     incoming_of,
     with_source,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.read import find_conflict
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import ChosenArchive
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover import (
-    failover_spec,
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.read import (
+    find_conflict,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 
 VOLUME = "nas:backup/vzdump-qemu-101-2026_11_20-20_15_33.vma"
 OLDER = "nas:backup/vzdump-qemu-101-2026_11_19-20_15_33.vma"

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.lines import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.lines import (
     parse_configs,
     parse_replicas,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.mark import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.mark import (
     ReplicaMark,
     mark_of,
     with_mark,

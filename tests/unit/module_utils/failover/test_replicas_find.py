@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     StorageRow,
     VmRow,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.find import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.find import (
     LostGuest,
     ReplicaFacts,
     find_lost,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.lines import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.lines import (
     FoundConfig,
     LostNodes,
 )

@@ -9,19 +9,21 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._failover.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import with_defaults
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.failover import (
+    failover_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.desired import (
     DesiredFailover,
     read_desired,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.find import chosen_of
-from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.nics import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.find import (
+    chosen_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.nics import (
     change_of,
     remaining_options,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import with_defaults
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover import (
-    failover_spec,
 )
 
 MAC = "BC:24:11:00:07:01"

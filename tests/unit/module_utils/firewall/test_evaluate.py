@@ -13,13 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.chains import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.chains import (
     guest_chain,
     node_chain,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.decide import decide
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.macros import MACROS
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.decide import (
+    decide,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.macros import (
+    MACROS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.model import (
     ACCEPT,
     UNKNOWN,
     FirewallCluster,
@@ -28,8 +32,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.model
     FirewallNode,
     Packet,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.model import Firewall, IpSet
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import Rule, canonical
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.model import (
+    Firewall,
+    IpSet,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import (
+    Rule,
+    canonical,
+)
 from tests.cases import cases
 from tests.simulator.network import firewall_rules as simulated
 from tests.unit.module_utils.firewall.reference import accepts_guest, accepts_host

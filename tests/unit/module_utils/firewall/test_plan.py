@@ -6,18 +6,18 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.model import (
-    DesiredFirewall,
-    Firewall,
-    IpSet,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.plan import after_plan
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import Rule
-from ansible_collections.pve.fleet.plugins.module_utils._isolation.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.isolation import (
     OPTIONS,
     goal_of,
     without_isolation,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.model import (
+    DesiredFirewall,
+    Firewall,
+    IpSet,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.plan import after_plan
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import Rule
 
 MARK = "[pve.fleet: tenant=tenant_acme]"
 

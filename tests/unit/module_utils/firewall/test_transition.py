@@ -15,16 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules import (
     transition as transition_file,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import (
     PROPERTIES,
     Rule,
     rule_of_row,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.safety import find_conflict
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.transition import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.safety import (
+    find_conflict,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.transition import (
     POLICY,
     DefaultPolicies,
     RuleWrite,

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.items import (
     merge,
     read_items,
     read_scope,
     removal_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._kinds.registry import CONTAINERS
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.registry import CONTAINERS
 from tests.unit.module_utils.vm.vm_cases import Judge
 
 NO_SERVER: Any = Judge()  # no name of these desired VMs is for the server to judge

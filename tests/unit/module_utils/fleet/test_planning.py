@@ -15,13 +15,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     VmRow,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import PruneScope, read_items
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.items import (
+    PruneScope,
+    read_items,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.plan import (
     FleetPlanner,
     PlannedGuest,
     out_of_list,

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import AuthenticationError
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    AuthenticationError,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.report import refused_values
 
 
 def test_summary_has_the_cause_of_a_refused_run() -> None:

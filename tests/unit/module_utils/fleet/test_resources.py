@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.parallel import Resource
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.pace import resources_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.parallel import Resource
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.pace import resources_of
 
 NODE1, NODE2, ALL = ("node", "n1"), ("node", "n2"), ("all", "")
 

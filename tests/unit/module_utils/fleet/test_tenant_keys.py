@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tenants import _OF_ACCESS
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.tenants import _OF_ACCESS
 
 ROLE = Path(__file__).resolve().parents[4] / "roles" / "tenant"
 

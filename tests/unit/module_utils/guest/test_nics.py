@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 
 
 def test_bridges_are_in_the_order_of_the_nics() -> None:

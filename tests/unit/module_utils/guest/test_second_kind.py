@@ -11,24 +11,34 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import describe
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.creation import is_desired
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.ha import await_manager
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.read import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import TaskResult
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Step
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import describe
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.creation import (
+    is_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.ha import await_manager
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.read import (
     read_wherever,
     require_same,
     require_untouched,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Guest
-from ansible_collections.pve.fleet.plugins.module_utils._guest.plan import power
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import plan_snapshots
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_vm
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan import power
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Guest
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.desired import (
+    read_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.plan import (
+    plan_snapshots,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.read import read_vm
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 CONFIG = {"hostname": "web", "rootfs": "ceph:vm-200-disk-0,size=8G", "cores": "2"}

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._ha.contradictions import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.contradictions import (
     GROUP,
     EnabledRule,
     find_contradictions,
     rule_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._ha.rule import PLACE
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.rule import (
+    PLACE,
+)
 
 
 def place(*resources: str, **nodes: int) -> EnabledRule:

@@ -11,33 +11,39 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.rules import (
     read_rules,
     require_not_kept,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import VmRow
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import VmRow
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     FleetError,
     PermissionDenied,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._estate.placement import placements_of
-from ansible_collections.pve.fleet.plugins.module_utils._ha.keep import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.keep import (
     HaConfiguration,
     KeptPlacement,
     plan_kept,
     require_allowed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._ha.placement import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.placement import (
     DerivedRule,
     GuestPlacement,
     derive_rules,
     marked_tenant,
     scope_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._ha.resource import HA_RESOURCE
-from ansible_collections.pve.fleet.plugins.module_utils._ha.rule import HA_RULE
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.resource import (
+    HA_RESOURCE,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.rule import (
+    HA_RULE,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.placement import (
+    placements_of,
+)
 
 ACME = "tenant_acme"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.compatible import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.compatible import (
     all_facts,
     groups_of,
     listed_facts,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.hosts import (
     InventoryGuest,
     read_guests,
 )

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import errors
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import find_row, find_vm
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.names import Rows, checked_rows
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import errors
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.find import (
+    find_row,
+    find_vm,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.names import (
+    Rows,
+    checked_rows,
+)
 
 
 def row(vmid: int, name: str, tags: str = "") -> dict[str, Any]:

@@ -15,11 +15,14 @@ from ansible_collections.pve.fleet.plugins.doc_fragments.connection import (
     ModuleDocFragment as ConnectionFragment,
 )
 from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import ModuleDocFragment
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.connection import (
+    connection_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.addresses import (
     AddressRule,
     GuestAddress,
     agent_addresses,
@@ -27,8 +30,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import 
     cloud_init_addresses,
     parse_subnets,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.details import (
+    detail_variables,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.hosts import (
     GROUP_KINDS,
     GuestFilter,
     InventoryGuest,
@@ -38,20 +43,19 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import 
     read_guests,
     unique_names,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.options import (
     ADDRESS,
     ENVIRONMENT,
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import SiteListing
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.sites import (
+    SiteListing,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.sync import (
     FORM,
     InventorySync,
     choose,
     fingerprint,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
-    connection_spec,
 )
 
 

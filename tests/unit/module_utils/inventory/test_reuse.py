@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.cache_policy import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.cache_policy import (
     EarlierSync,
     age_limit,
     has_changed,
     needs_request,
     reusable,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.hosts import (
     InventoryGuest,
     read_guests,
 )

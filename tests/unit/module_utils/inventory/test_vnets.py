@@ -9,10 +9,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
-from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import AddressRule
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.vnets import add_vnets
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    PermissionDenied,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.addresses import AddressRule
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.details import (
+    detail_variables,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.vnets import add_vnets
 
 ROWS = [{"vnet": "tabc", "zone": "tenants"}, {"vnet": "other", "zone": "lab"}]
 

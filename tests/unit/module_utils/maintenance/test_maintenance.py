@@ -11,38 +11,40 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.ha_places import (
-    excluded,
-    ha_state_of,
-    why_kept,
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.model import (
-    HaManagerState,
-    MaintenanceOptions,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.read import (
-    CephState,
-    MaintenanceFacts,
-    NodeState,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.standing import (
-    find_blockers,
-    find_missing,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.times.estimate import (
-    duration,
-    whole_time,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.times.windows import (
-    read_windows,
-    remaining,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._node.record import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.record import (
     EVACUATED,
     PENDING,
     RETURNING,
     NodeRecord,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.ha_places import (
+    excluded,
+    ha_state_of,
+    why_kept,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.model import (
+    HaManagerState,
+    MaintenanceOptions,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.read import (
+    CephState,
+    MaintenanceFacts,
+    NodeState,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.standing import (
+    find_blockers,
+    find_missing,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.times.estimate import (
+    duration,
+    whole_time,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.times.windows import (
+    read_windows,
+    remaining,
 )
 
 NODES = ("pve1", "pve2", "pve3")

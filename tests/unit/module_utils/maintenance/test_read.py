@@ -8,9 +8,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.read import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.read import (
     read_facts,
     read_node,
 )

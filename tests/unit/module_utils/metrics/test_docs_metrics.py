@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.families import FAMILIES, family_of
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.families import (
+    FAMILIES,
+    family_of,
+)
 
 
 def test_the_page_has_every_metric_and_no_other(repo: Path) -> None:

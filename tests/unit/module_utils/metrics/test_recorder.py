@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import text_of
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.recorder import TaskRecorder
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.exposition import (
+    text_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.recorder import (
+    TaskRecorder,
+)
 from tests.metrics_text import read_text
 
 REQUEST = {"method": "GET", "endpoint": "/version", "status": "200", "count": 2}

@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.exposition import (
     data_of,
     samples_in,
     text_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.families import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.families import (
     FAMILIES,
     SUMMARY,
     family_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.samples import Samples
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.metrics.samples import (
+    Samples,
+)
 from tests.metrics_text import FEATURES, read_text
 
 HOSTILE = [

@@ -9,19 +9,30 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.checks import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ConfigurationError,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.checks import (
     require_kept_methods,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.model import (
     DeclaredInterface,
     NetworkOptions,
     NodeInterfaces,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.own_path import own_path
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.pending import touched_by
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.plan import merged, plan_steps
-from ansible_collections.pve.fleet.plugins.module_utils._node.network.settings import settings_of
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.own_path import (
+    own_path,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.pending import (
+    touched_by,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.plan import (
+    merged,
+    plan_steps,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.settings import (
+    settings_of,
+)
 
 # As a cluster with PVE 9.2.11 printed it, shortened.
 DIFFERENCE = "\n".join(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._node.record import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.record import (
     EVACUATED,
     NodeRecord,
     join_record,

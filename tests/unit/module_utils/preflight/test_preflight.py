@@ -11,8 +11,28 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.checks import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.preflight_info import (
+    preflight_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.tenant import (
+    tenant_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs.generated.tasks import (
+    MODULES,
+    TASKS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.needs.needs import (
+    OPERATIONS,
+    PrivilegeCheck,
+    TaskObjects,
+    holds,
+    operation_questions,
+    questions,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.preflight.checks import (
     bridge_rows,
     node_rows,
     privilege_rows,
@@ -21,22 +41,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._preflight.checks import
     table,
     version_row,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tasks import (
-    MODULES,
-    TASKS,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
-    OPERATIONS,
-    PrivilegeCheck,
-    TaskObjects,
-    holds,
-    operation_questions,
-    questions,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
-    preflight_info_spec,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
 
 
 def test_every_operation_of_a_tenant_can_be_checked() -> None:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import PlacementRules
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.rules import (
+    PlacementRules,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._rebalance.score import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.rebalance.score import (
     MoveProposal,
     balance_of,
     propose,

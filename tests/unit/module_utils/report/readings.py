@@ -8,30 +8,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.access.privileges import Privileges
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
-from ansible_collections.pve.fleet.plugins.module_utils._drift.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.access.privileges import (
+    Privileges,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    PermissionDenied,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.nodes import (
+    CapacityRules,
+    NodeFacts,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.nodes import (
+    report as node_report,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.drift.model import (
     ComparedGuest,
     DriftReading,
     OptionDifference,
     UnlistedGuest,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import CapacityRules, NodeFacts
-from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import report as node_report
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._protection.model import CopySummary
-from ansible_collections.pve.fleet.plugins.module_utils._report.costs import read_prices
-from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import ReportHistory
-from ansible_collections.pve.fleet.plugins.module_utils._report.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.costs import read_prices
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.document import (
+    document_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.history import (
+    ReportHistory,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.model import (
     ReportOptions,
     ReportTenant,
     SiteReading,
     VmReading,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Snapshot
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.protection.model import (
+    CopySummary,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.model import Snapshot
 
 NOW = 1_790_000_000
 GIB = 1 << 30

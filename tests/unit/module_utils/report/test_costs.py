@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable
-from ansible_collections.pve.fleet.plugins.module_utils._report.costs import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.formatting import printable
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.costs import (
     cell,
     costs_of,
     csv_of,

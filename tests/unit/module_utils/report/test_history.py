@@ -11,8 +11,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.quota import (
+    QuotaFigures,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.history import (
     MAX_REPORTS,
     HistoryEntry,
     ReportHistory,

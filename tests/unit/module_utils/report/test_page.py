@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
-from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable
-from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.quota import (
+    QuotaFigures,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.formatting import printable
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.document import (
+    document_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.history import (
     HistoryEntry,
     ReportHistory,
 )

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._core import validate
-from ansible_collections.pve.fleet.plugins.module_utils._ha.resource import HA_RESOURCE
-from ansible_collections.pve.fleet.plugins.module_utils._ha.rule import HA_RULE
-from ansible_collections.pve.fleet.plugins.module_utils._resource.table import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
     Call,
     Field,
     Key,
     Table,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.values import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.values import (
     as_list,
     as_set,
     flag_field,
@@ -25,6 +23,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.values import 
     send_set,
     set_field,
     text_field,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.resource import (
+    HA_RESOURCE,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha.rule import (
+    HA_RULE,
 )
 
 _STORAGE = Call(("storage", "{name}"))

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import TaskResult
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     AlreadyExists,
     Conflict,
     FleetError,
     NotFound,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.table import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
     Call,
     Field,
     Key,

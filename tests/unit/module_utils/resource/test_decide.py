@@ -9,21 +9,27 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import DesiredResource
-from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
+    DesiredResource,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.decide import (
     after,
     build_plan,
     compare,
     read_desired,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._resource.table import Call, Field, Table
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
+    Call,
+    Field,
+    Table,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.pool import (
     pool_info_spec,
     pool_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.pool import POOL
 from tests.unit.module_utils.resource.resource_cases import SHELF
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     CONVERGES,
     ApiError,
     Conflict,
@@ -20,9 +20,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     PermissionDenied,
     TaskTimeout,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._resource.engine import Resource, apply_plan
-from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.engine import (
+    Resource,
+    apply_plan,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import (
     REPEATS,
     Execution,
     FailureVerdict,
@@ -31,8 +34,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import
     after_writes,
     execute,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._resource.result import result_of
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.result import result_of
 from tests.unit.module_utils.resource.resource_cases import FakeApi
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     FleetError,
     TaskFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.race import (
     PATIENCE,
     RaceReading,
     resolve_race,

@@ -15,17 +15,20 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import TaskResult
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     FleetError,
     NotFound,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._ha import resource, rule
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._resource.table import Table
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import Table
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.ha import (
+    resource,
+    rule,
+)
 from tests.fake_clock import FakeClock
 from tests.modules.new_resource import table as new_resource
 from tests.simulator.core.acl import built_in_roles

@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.interface import Api
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ApiError,
     Conflict,
     FleetError,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
     DesiredResource,
     ResourceChange,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.protocols import Api
-from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run, run_info
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import (
+    run,
+    run_info,
+)
 from tests.unit.module_utils.resource.resource_cases import SHELF, FakeApi
 
 ONE: dict[str, Any] = {"room": "hall", "name": "s1"}

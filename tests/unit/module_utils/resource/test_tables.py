@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import ResourceChange
-from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
+    ResourceChange,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.decide import (
     build_plan,
     compare,
     read_desired,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.table import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
     Call,
     Members,
     Secret,

@@ -9,19 +9,23 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.archive import Archive
-from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import ChosenArchive
-from ansible_collections.pve.fleet.plugins.module_utils._restore.desired import read_desired
-from ansible_collections.pve.fleet.plugins.module_utils._restore.removed import (
-    completion_of,
-    failed_restore,
-    is_of_removed,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.row import (
     FAILED,
     OK,
     RUNNING,
     TaskRow,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.archive import Archive
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.choose import (
+    ChosenArchive,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.desired import (
+    read_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.removed import (
+    completion_of,
+    failed_restore,
+    is_of_removed,
 )
 
 VOLUME = "nas:backup/vzdump-lxc-300-2026_11_20-20_15_33.tar.zst"

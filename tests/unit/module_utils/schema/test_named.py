@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._schema import named, requests
-from ansible_collections.pve.fleet.plugins.module_utils._schema.check import Refusal
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema import named, requests
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.check import Refusal
 from tests.simulator.network import firewall_rules  # registers its formats
 from tests.simulator.schema.formats import FORMATS, FormatError, check_named
 
@@ -78,7 +78,7 @@ def test_a_parameter_that_breaks_its_rule_is_refused(
 @pytest.mark.parametrize(
     ("path", "data"),
     [
-        ("nodes/pve1/qemu/100/config", {"description": "x" * 9000}),  # _schema/check.py
+        ("nodes/pve1/qemu/100/config", {"description": "x" * 9000}),  # _foundation/schema/check.py
         ("nodes/pve1/qemu/100/clone", {"description": "x" * 9000}),  # a rule of other paths
         ("cluster/acme/plugins", {"api": "of-a-newer-version"}),
         ("/srv/snippets/user.yml", {"content": "no content type"}),  # no call of the API

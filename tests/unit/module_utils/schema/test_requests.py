@@ -15,8 +15,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._schema.requests import require_accepted
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.requests import (
+    require_accepted,
+)
 from tests.simulator.schema.formats import FORMATS
 from tests.simulator.schema.named_hashes import HASHES
 from tests.simulator.schema.validate import check_prop
@@ -35,11 +39,11 @@ VALUES = (
 )
 # Parameters that other code of the collection checks, or that it never sends.
 ELSEWHERE = {
-    "certificates|key": "_node/identity/certificate.py reads the certificate",
-    "dhcp-range|subnet": "_sdn/forms.py builds them from addresses",
+    "certificates|key": "_infrastructure/node/identity/certificate.py reads the certificate",
+    "dhcp-range|subnet": "_infrastructure/sdn/forms.py builds them from addresses",
     "dow|maxworkers": "never sent",
     "schedule": "_core/calendar.py reads calendar events",
-    "target-?storage": "_guest/plan/relocation.py builds it from known storages",
+    "target-?storage": "_guests/guest/plan/relocation.py builds it from known storages",
 }
 # The simulator checks these in the handlers of the firewall and of nodes, as PVE does;
 # tests/modules/test_values_foreseen.py compares both.

@@ -13,17 +13,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NotSupported
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.fabric_rules import require_fabrics
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.forms import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import NotSupported
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.fabric_rules import (
+    require_fabrics,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.forms import (
     pending_of,
     read_desired,
     running_of,
     view_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import SdnContext
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.plan import after_plan, object_steps
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.preconditions import require_valid
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.model import SdnContext
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.plan import (
+    after_plan,
+    object_steps,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.preconditions import (
+    require_valid,
+)
 
 EMPTY: dict[str, dict[str, Any]] = {
     "zones": {},

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.forms import is_in_force
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.forms import is_in_force
 
 NODES = [
     {"type": "node", "node": "pve1", "status": "online"},

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import DesiredSdn
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.plan import after_plan
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.model import DesiredSdn
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.plan import after_plan
 
 RUNNING = {
     "zones": {"teams": {"type": "vlan"}},

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.times import iso
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.times import iso
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.model import (
     Retention,
     Snapshot,
     SnapshotTree,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.names import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.names import (
     automatic_name,
     automatic_pattern,
     expired,

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM as VM_KIND
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.model import (
     SnapshotTree,
     SnapshotVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.restart import runs_or_starts
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM as VM_KIND
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.restart import (
+    runs_or_starts,
+)
 from tests.fake_api import FakeApi
 
 VM = SnapshotVm(VM_KIND, 100, "pve1", "web1", SnapshotTree({}, None))

@@ -12,25 +12,33 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     FleetError,
     NotFound,
     TaskFailed,
     UnknownVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import execute
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import execute
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM as VM_KIND
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.desired import (
+    read_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.model import (
     Snapshot,
     SnapshotTree,
     SnapshotVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import plan_snapshots
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_vm
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.resource import SnapshotsOfVm
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM as VM_KIND
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.plan import (
+    plan_snapshots,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.read import read_vm
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.resource import (
+    SnapshotsOfVm,
+)
 from tests.fake_api import FakeApi
 
 VM = SnapshotVm(

@@ -9,30 +9,32 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     NotFound,
     NotSupported,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.desired import (
+    read_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.model import (
     DesiredSnapshots,
     Snapshot,
     SnapshotDisk,
     SnapshotTree,
     SnapshotVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.plan import (
     plan_snapshots,
     without,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.storages import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.storages import (
     can_snapshot,
     disks_of,
     newest_only,
     no_snapshots,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 
 NOW = 1_700_000_000
 CEPH = SnapshotDisk("scsi0", "ceph:vm-100-disk-0", "ceph", "rbd", "raw")

@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._storage.types import CONTENT
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.types import (
+    CONTENT,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.desired import (
     read_desired_volume,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.plan import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.plan import (
     require_disk_name,
 )
 

@@ -6,17 +6,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     FleetError,
     NotSupported,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.desired import (
     DesiredFile,
     read_desired_file,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.download import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.download import (
     choose_node,
     plan_absent,
     plan_present,

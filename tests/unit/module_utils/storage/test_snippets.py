@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.volume_users import (
-    names_volume,
-    volume_pattern,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
-    ConfigurationError,
-    ValidationFailed,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.snippets.files import (
     LocalDirectory,
     SnippetDirectory,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.snippets.ssh import (
     NodeDirectory,
     directory_of,
     read_login,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.volume_users import (
+    names_volume,
+    volume_pattern,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ConfigurationError,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.desired import (
     read_desired_volume,
 )
 

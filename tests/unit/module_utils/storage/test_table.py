@@ -9,19 +9,25 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
-    Conflict,
-    NotSupported,
-    ValidationFailed,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._storage import precheck, usage, values
-from ansible_collections.pve.fleet.plugins.module_utils._storage.info import states_of
-from ansible_collections.pve.fleet.plugins.module_utils._storage.table import STORAGE
-from ansible_collections.pve.fleet.plugins.module_utils._storage.types import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.types import (
     CONTENT,
     MAY_BE_EMPTY,
     SINCE,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    Conflict,
+    NotSupported,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage import (
+    precheck,
+    usage,
+    values,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.info import (
+    states_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.table import STORAGE
 from tests.simulator.schema.definition import load_paths
 from tests.simulator.storage import hooks, kinds
 

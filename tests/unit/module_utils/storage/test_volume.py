@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import StorageRow
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.endpoint import (
+    parse_endpoint,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.multipart import (
+    MultipartBody,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Upload
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import (
+    ConnectionSettings,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import StorageRow
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     NotFound,
     NotSupported,
@@ -24,9 +30,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     QuotaExceeded,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import DesiredFile
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume import copy, plan
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.desired import (
+    DesiredFile,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume import (
+    copy,
+    plan,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.desired import (
     DesiredVolume,
     read_desired_volume,
 )

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.query import read_query
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.query import read_query
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.row import (
     TaskRow,
     describe_task,
     is_of_earlier_guest,

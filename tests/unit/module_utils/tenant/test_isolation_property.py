@@ -18,16 +18,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.model import Firewall, IpSet
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.plan import after_plan
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import Rule
-from ansible_collections.pve.fleet.plugins.module_utils._isolation.desired import goal_of
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.firewall import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import group_name
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.isolation import goal_of
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.model import (
+    Firewall,
+    IpSet,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.plan import after_plan
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import Rule
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.firewall import (
     group_goal,
     names_goal,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.model import (
     OWN,
     SHARED,
     TenantNetwork,

@@ -10,23 +10,25 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import vnet_id
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import Rule
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.forms import read_desired
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.plan import after_plan
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.desired import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import vnet_id
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.forms import (
+    read_desired,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.plan import after_plan
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import Rule
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.desired import (
     read_networking,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.export import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.export import (
     isolation_of,
     networks_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.overlap import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.overlap import (
     require_distinct,
     require_no_overlap,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.sdn import params_of
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.sdn import params_of
 
 TAG = "tenant_acme"
 VNET = vnet_id(TAG, "front")

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError, UnknownVm
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    FleetError,
+    UnknownVm,
+)
 from tests.fake_api import FakeApi
 
 GONE = UnknownVm(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.addresses import (
     agent_is_on,
     cloud_init_addresses,
 )
@@ -47,4 +47,4 @@ def test_one_module_splits_property_strings() -> None:
         for file in PLUGINS.rglob("*.py")
         if 'partition("=")' in file.read_text()
     }
-    assert splitting == {"module_utils/_core/propstring.py"}
+    assert splitting == {"module_utils/_foundation/core/propstring.py"}

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     AlreadyRunning,
     Conflict,
     FleetError,
@@ -22,10 +22,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     NotFound,
     UnknownVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.steps import GuestSteps
-from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import execute
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import execute
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.steps import GuestSteps
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.fake_api import FakeApi
 
 GONE = UnknownVm(reason="unknown VM")

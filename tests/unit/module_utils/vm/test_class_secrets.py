@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.classes import (
+    class_secrets,
+)
 
 
 def classes(**cloud_init: Any) -> dict[str, Any]:

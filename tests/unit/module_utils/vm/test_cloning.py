@@ -9,30 +9,39 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._clone.options import read_clone_as
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     FleetError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.creation import spread_storage
-from ansible_collections.pve.fleet.plugins.module_utils._kinds.registry import VMS
-from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import VmReads
-from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.source import chained_stores
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.clone import clone_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.clone.options import (
+    read_clone_as,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.creation import (
+    spread_storage,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.registry import VMS
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.reads import VmReads
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.source import (
+    chained_stores,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cloning import (
     decide_full,
     nodes_for,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.decide import Creation, plan_clone
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.decide import (
+    Creation,
+    plan_clone,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
 

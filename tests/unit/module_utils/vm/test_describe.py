@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
     describe,
     phase,
     power_state,

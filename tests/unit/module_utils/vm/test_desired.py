@@ -10,17 +10,21 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ConfigurationError,
     FleetError,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.vm_rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.vm_rules import (
     EMPTY_REMOVES,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.changes import (
+    changes,
+)
 from tests.unit.module_utils.vm.vm_cases import desired_vm, judged
 
 REFUSED: list[dict[str, Any]] = [

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskFailed, TaskTimeout
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.ha import await_manager
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import TaskResult
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    TaskFailed,
+    TaskTimeout,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Step
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.ha import await_manager
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 MIGRATION = "UPID:pve1:00000003:00000004:6B00C70C:qmigrate:100:root@pam:"

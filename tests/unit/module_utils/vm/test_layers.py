@@ -13,12 +13,16 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import merge
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.items import merge
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
 
 STORAGES = {"fast": {"storage": "ceph", "ssd": True}, "slow": "nas"}
 

@@ -12,24 +12,36 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.quota import (
+    QuotaFigures,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     FRESH,
     ClusterState,
     StorageRow,
     fetch_cluster_state,
     refreshed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.contents import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.storages.contents import (
     read_volumes,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Locked, QuotaExceeded
-from ansible_collections.pve.fleet.plugins.module_utils._guest.create.quota_race import QuotaRule
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Guest
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.figures import figures_of
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    Locked,
+    QuotaExceeded,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.race import (
+    PATIENCE,
+    resolve_race,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.create.quota_race import (
+    QuotaRule,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Guest
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.figures import (
+    figures_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.answering import Server
 

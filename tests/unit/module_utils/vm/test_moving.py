@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     FleetError,
     NetworkError,
     NodeUnreachable,
     NotSupported,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.read import read_wherever
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import VmReads
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.move import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.read import read_wherever
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.reads import VmReads
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.move import (
     require_movable,
     why_not_move,
     without,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 PRECONDITIONS: list[tuple[dict[str, Any], str | None]] = [

@@ -13,12 +13,14 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import VmidAllocator
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import VmidTaken
-from ansible_collections.pve.fleet.plugins.module_utils._guest.create import vmid_race
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.creation import Match
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Guest
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.vmids import (
+    VmidAllocator,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import VmidTaken
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.create import vmid_race
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.creation import Match
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Guest
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 
 NUMBERS = VmidAllocator((10000, 99999), "tenant_acme", "web1")
 FIRST, SECOND = islice(NUMBERS.order(), 2)

@@ -11,15 +11,23 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import PlacementNeeds
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.view import ClusterView
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, TaskFailed
-from ansible_collections.pve.fleet.plugins.module_utils._guest.create.placement_race import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.placement import (
+    PlacementNeeds,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.view import ClusterView
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    Conflict,
+    TaskFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.race import (
+    PATIENCE,
+    resolve_race,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.create.placement_race import (
     PlacementRule,
     shared_rules,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.unit.module_utils.vm.answering import Server
 from tests.unit.module_utils.vm.vm_cases import desired_vm
 

@@ -9,23 +9,29 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     ClusterState,
     StorageRow,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.steps import (
+    writes_notes_only,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cloning import (
+    why_not_linked,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.decide import (
+    Creation,
+    plan_clone,
+    plan_create,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import (
     Marker,
     join_notes,
     split_notes,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.steps import writes_notes_only
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import why_not_linked
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.decide import (
-    Creation,
-    plan_clone,
-    plan_create,
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.changes import (
+    changes,
 )
 from tests.unit.module_utils.vm.vm_cases import desired_vm, template
 

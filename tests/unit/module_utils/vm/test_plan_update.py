@@ -9,21 +9,23 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
     NotSupported,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
-from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.removal import plan_absent
-from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import (
-    changes,
-    with_images,
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantities import GIB
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.removal import (
+    plan_absent,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
     plan_change,
     plan_update,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.changes import (
+    changes,
+    with_images,
 )
 from tests.unit.module_utils.vm.vm_cases import actual, desired_vm
 

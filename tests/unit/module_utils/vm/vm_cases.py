@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import RELEASE
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import release_for_names
-from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.options import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.versions import RELEASE
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
+    read_options,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.reads import (
+    release_for_names,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.options import (
     require_names,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
 
 CONFIG = {
     "name": "web1",

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lowest layer: one try of a request, by proxmoxer.
+
+proxmoxer joins the URL, and decides between query and form. `session` sends the HTTP request,
+because proxmoxer drops the message of an error, and requests reads the environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    from proxmoxer.core import ProxmoxResource
+except ImportError:  # reported by `require_libraries`
+    ProxmoxResource = None
+
+from ...core.clock import Clock
+from ...core.errors import ConfigurationError
+from ..layers.layer import Layer
+from ..request import Request, quoted
+from ..settings import ConnectionSettings
+from .session import HttpAnswer, HttpRequest, Session, read_beside, read_data
+from .transport import requests
+
+
+def require_libraries() -> None:
+    """Raise ConfigurationError if this Python cannot import a library that every request needs."""
+    for library, imported in (("proxmoxer", ProxmoxResource), ("requests", requests)):
+        if imported is None:
+            raise ConfigurationError(
+                attempted="Could not connect to Proxmox VE",
+                answer=f"the Python library {library} cannot be imported by {sys.executable}",
+                next_step=f"Install it for this Python: pip install {library}",
+                reason=f"missing library {library}",
+                dispatched=False,
+            )
+
+
+class ProxmoxerTransport(Layer[Session]):
+    """Sends each request once; safe to use from several threads.
+
+    The first request opens a connection.
+    """
+
+    def __init__(self, connection: ConnectionSettings, clock: Clock) -> None:
+        require_libraries()
+        super().__init__(Session(connection, clock))
+
+    def send(self, request: Request) -> Any:
+        """Return `data` of the answer to one try. Raises FleetError."""
+        segments = [quoted(part) for part in request.segments]
+        api = ProxmoxResource(
+            base_url=self._below.base_url,
+            session=_Sender(self._below, request),
+            serializer=_Serializer(request.beside),
+        )
+        calls = {"GET": api.get, "POST": api.post, "PUT": api.put, "DELETE": api.delete}
+        return calls[request.method](*segments, **request.values)
+
+
+class _Sender:
+    """Replaces the `requests` session through which proxmoxer sends one request."""
+
+    def __init__(self, session: Session, request: Request) -> None:
+        self._session = session
+        self._request = request
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        data: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> HttpAnswer:
+        """Return the answer to the request that proxmoxer built. Raises FleetError."""
+        path = url[len(self._session.base_url) :]
+        request = self._request
+        return self._session.send(
+            HttpRequest(method, path, data, params, request.timeout, request.number, request.upload)
+        )
+
+
+class _Serializer:
+    """Reads answers for proxmoxer."""
+
+    def __init__(self, beside: str = "") -> None:
+        self._beside = beside
+
+    def loads(self, answer: HttpAnswer) -> Any:
+        """Return `data`, or an object that also has the requested attribute beside it.
+
+        Raises NetworkError if the answer is not from Proxmox VE.
+        """
+        if self._beside:
+            return read_beside(answer, self._beside)
+        return read_data(answer)

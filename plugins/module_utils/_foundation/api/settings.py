@@ -1,0 +1,727 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds one connection from options, sites and environment (pure).
+
+A value comes from the task's own options, else from the chosen site, else from the environment. An
+empty value counts as unset in each of them. Only this file names environment variables of the
+connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.errors import ConfigurationError, ValidationFailed
+from ..core.formatting import formatted
+from ..core.quantities import GIB, MIB, parse_size
+from .endpoint import Endpoint, parse_endpoint
+
+# Option -> names in the environment; the first variable that is set and not empty counts.
+ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
+    "host": ("PROXMOX_HOST", "PROXMOX_URL", "PROXMOX_ENDPOINT", "PVE_ENDPOINT"),
+    "port": ("PROXMOX_PORT",),
+    "user": ("PROXMOX_USER", "PROXMOX_USERNAME", "PVE_USERNAME"),
+    "password": ("PROXMOX_PASSWORD", "PVE_PASSWORD"),
+    "token_id": ("PROXMOX_TOKEN_ID", "PVE_TOKEN_ID"),
+    "token_secret": ("PROXMOX_TOKEN_SECRET", "PVE_TOKEN_SECRET"),
+    "validate_certs": ("PROXMOX_VALIDATE_CERTS", "PVE_INSECURE_SKIP_VERIFY"),
+    "ca_path": ("PROXMOX_CA_PATH", "PVE_CA_BUNDLE"),
+    "client_cert": ("PROXMOX_CLIENT_CERT",),
+    "client_key": ("PROXMOX_CLIENT_KEY",),
+    "timeout": ("PROXMOX_TIMEOUT",),
+    "retries": ("PROXMOX_RETRIES",),
+    "retry_timeout": ("PROXMOX_RETRY_TIMEOUT",),
+    "lock_timeout": ("PROXMOX_LOCK_TIMEOUT",),
+    "max_answer_size": ("PROXMOX_MAX_ANSWER_SIZE",),
+    "site": ("PROXMOX_SITE", "PROXMOX_DEFAULT_CLUSTER"),
+    "sites_file": ("PROXMOX_SITES_FILE",),
+    "require_tenant": ("PROXMOX_REQUIRE_TENANT",),
+    "node": ("PROXMOX_NODE",),
+    "preferred_nodes": ("PVE_NODE_SELECTOR",),
+}
+# Other software sets this variable even if there are no sites: without sites it is ignored.
+_ONLY_WITH_SITES = ("PROXMOX_DEFAULT_CLUSTER",)
+# Variables with the opposite meaning of their option.
+INVERTED = ("PVE_INSECURE_SKIP_VERIFY",)
+# Aliases of options, as in the argument specification; a site may use them too.
+ALIASES: Mapping[str, str] = {
+    "api_host": "host",
+    "endpoint": "host",
+    "url": "host",
+    "api_user": "user",
+    "api_password": "password",
+    "api_token_id": "token_id",
+    "api_token_secret": "token_secret",
+    "ca_bundle": "ca_path",
+    "default_node": "node",
+}
+DEFAULTS: Mapping[str, Any] = {
+    "validate_certs": True,
+    "require_tenant": False,
+    "timeout": 30.0,
+    "retry_timeout": 30.0,
+    "lock_timeout": 60.0,
+    "max_answer_size": "128M",
+}
+CONNECT_TIMEOUT = 10.0
+
+_SITE_KEYS = frozenset(ENVIRONMENT) - {"site", "sites_file", "preferred_nodes"} | {
+    "name",
+    "default",
+}
+_OWN_LISTS = ("nodes", "storages", "bridges")  # the nodes, storages and bridges that a site may use
+_SITE_KEYS |= {*_OWN_LISTS, "max_vms_per_node"}
+_TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
+_FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
+_USER = re.compile(r"^[^\s:/@]+(?:@[^\s:/@]+)*@[A-Za-z][A-Za-z0-9.\-_]+$")
+_TOKEN_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_VISIBLE = re.compile(r"^[\x21-\x7e]+$")
+# The form of a token's secret (pve-access-control: PVE/API2/User.pm, generate_token: a UUID).
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+# A token in the form of a request header (pve-http-server: PVEAPIToken=USER@REALM!ID=SECRET).
+_WHOLE_TOKEN = re.compile(rf"(?:PVEAPIToken=)?(?P<id>.*)={_UUID.pattern}")
+_STARS = "********"
+
+ReadFile = Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class ConnectionSettings:
+    """The settings of a session. Secrets are not part of its text form.
+
+    `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are in seconds,
+    `retries` is a number of tries or None. A new VM is placed on `node`; without it, on one of the
+    `preferred_nodes` if one of them fits.
+    """
+
+    endpoint: Endpoint
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token_id: str = ""
+    token_secret: str = field(default="", repr=False)
+    validate_certs: bool = True
+    ca: str = field(default="", repr=False)
+    client_cert: str = ""
+    client_key: str = ""
+    timeout: float = 30.0
+    connect_timeout: float = CONNECT_TIMEOUT
+    retries: int | None = None
+    retry_timeout: float = 30.0
+    lock_timeout: float = 60.0
+    max_answer_size: int = 64 * MIB  # bytes, decompressed
+    site: str = ""
+    node: str = ""
+    preferred_nodes: tuple[str, ...] = ()
+    own_nodes: tuple[str, ...] = ()  # the nodes that the site may use; empty: all
+    own_storages: tuple[str, ...] = ()
+    own_bridges: tuple[str, ...] = ()
+    require_tenant: bool = False  # a task that writes needs a tenant
+    max_vms_per_node: Any = field(default=None, hash=False)  # the site's, unless the task sets it
+
+    @property
+    def login(self) -> str:
+        """The user, or the full name of the token."""
+        return self.token_id or self.user
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The password and the token's secret, which must never be shown."""
+        return tuple(secret for secret in (self.password, self.token_secret) if secret)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings that a user of this connection should read.
+
+        The text is the same for each task, because Ansible shows equal warnings once.
+        """
+        if self.validate_certs:
+            return ()
+        text = (
+            f"The certificate of {self.endpoint} is not verified (validate_certs=false): another"
+            " server in its place would get the credentials, and could report any state. Set"
+            " ca_path to the CA of the cluster (/etc/pve/pve-root-ca.pem on a node), and remove"
+            " validate_certs"
+        )
+        return (text,)
+
+
+def resolve(
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> ConnectionSettings:
+    """Return the connection from a task's options, a site and the environment.
+
+    `read_file` returns the data of a sites file. Raises ConfigurationError for a missing or
+    malformed endpoint, missing credentials, an unknown site and a malformed value, each with its
+    own message.
+    """
+    own = _Layer("option", _known(options))
+    environment = _Layer("", {}, environ)
+    site = _chosen_site(own, environment, read_file) or {}
+    site_layer = _Layer(f"site {site.get('name')}: option", site)
+    layers = [own, site_layer, environment]
+    endpoint = _endpoint(layers)
+    credentials = _credentials(layers, endpoint)
+    client_cert, _unused = _find(layers, "client_cert")
+    client_key, _unused = _find(layers, "client_key")
+    if client_key and not client_cert:
+        raise _wrong(
+            "client_key is given without client_cert", "Give client_cert too", "client certificate"
+        )
+    timeout = _number(layers, "timeout", 0.1, 86400.0)
+    node = _text(layers, "node")
+    return ConnectionSettings(
+        endpoint=endpoint,
+        validate_certs=_boolean(layers, "validate_certs"),
+        ca=_text(layers, "ca_path"),
+        client_cert=str(client_cert or ""),
+        client_key=str(client_key or ""),
+        timeout=timeout,
+        connect_timeout=min(CONNECT_TIMEOUT, timeout),
+        retries=_tries(layers),
+        retry_timeout=_number(layers, "retry_timeout", 0.0, 86400.0),
+        lock_timeout=_number(layers, "lock_timeout", 0.0, 86400.0),
+        max_answer_size=_size(layers, "max_answer_size"),
+        site=str(site.get("name", "")),
+        node=node,
+        preferred_nodes=() if node else _preferred_nodes(layers),
+        own_nodes=tuple(site.get("nodes", ())),
+        own_storages=tuple(site.get("storages", ())),
+        own_bridges=tuple(site.get("bridges", ())),
+        require_tenant=any(_boolean([layer], "require_tenant") for layer in layers),
+        max_vms_per_node=site.get("max_vms_per_node"),
+        **credentials,
+    )
+
+
+def named_site(options: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Return the name of the site in options or environment, or an empty text."""
+    return _text([_Layer("option", _known(options)), _Layer("", {}, environ)], "site")
+
+
+def site_names(
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> list[str]:
+    """Return the names of all sites that options and environment define, in their order."""
+    own = _Layer("option", _known(options))
+    sites = _sites(own, _Layer("", {}, environ), read_file)
+    return [str(site["name"]) for site in sites]
+
+
+def unchosen_sites(
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> list[str]:
+    """Return the names of all sites if neither a host nor a site is chosen, else none."""
+    has_host = _Layer("option", _known(options)).get("host")[1]
+    if has_host or named_site(options, environ):
+        return []
+    return site_names(options, environ, read_file)
+
+
+class _Layer:
+    """One source of values, with its name for people."""
+
+    def __init__(
+        self, label: str, values: Mapping[str, Any], environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._label = label
+        self._values = values
+        self._environ = environ
+
+    def get(self, option: str) -> tuple[Any, str]:
+        """Return the value and the name of its source, or (None, "")."""
+        if self._environ is None:
+            value = self._values.get(option)
+            if _is_unset(value):
+                return None, ""
+            return value, f"{self._label} {option}"
+        for name in ENVIRONMENT.get(option, ()):
+            value = self._environ.get(name)
+            if not _is_unset(value):
+                return value, name
+        return None, ""
+
+
+def _is_unset(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or value in ([], {})
+
+
+def _known(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by their main names; a main name that is set wins over its aliases."""
+    known = {key: value for key, value in options.items() if key not in ALIASES}
+    for alias, name in ALIASES.items():
+        # A module's `node` is the node of a VM, not a setting of the connection.
+        if alias not in options or name == "node":
+            continue
+        if _is_unset(known.get(name)):
+            known[name] = options[alias]
+    known.pop("node", None)
+    return known
+
+
+def _find(layers: Sequence[_Layer], option: str) -> tuple[Any, str]:
+    for layer in layers:
+        value, where = layer.get(option)
+        if where:
+            return value, where
+    return None, ""
+
+
+def _text(layers: Sequence[_Layer], option: str) -> str:
+    value, _unused = _find(layers, option)
+    if value is None:
+        return ""
+    return str(value).strip()
+
+
+def _boolean(layers: Sequence[_Layer], option: str) -> bool:
+    value, where = _find(layers, option)
+    if not where:
+        return bool(DEFAULTS[option])
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word not in _TRUE | _FALSE:
+        raise _wrong(
+            f"{where} is {word!r}, which is neither true nor false",
+            "Write true or false",
+            "malformed value",
+        )
+    return (word in _TRUE) != (where in INVERTED)
+
+
+def _number(layers: Sequence[_Layer], option: str, minimum: float, maximum: float) -> float:
+    value, where = _find(layers, option)
+    if not where:
+        return float(DEFAULTS[option])
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not minimum <= number <= maximum:
+        raise _wrong(
+            f"{where} is {formatted(value)}, which is not a number from {minimum:g} to {maximum:g}",
+            "Correct it",
+            "malformed value",
+        )
+    return number
+
+
+def _size(layers: Sequence[_Layer], option: str) -> int:
+    """Return a size in bytes; a number without a unit is in MiB."""
+    value, where = _find(layers, option)
+    try:
+        size = parse_size(value if where else DEFAULTS[option], bare=MIB, what=where)
+    except ValidationFailed:
+        size = 0
+    if not MIB <= size <= 16 * GIB:
+        raise _wrong(
+            f"{where} is {formatted(value)}, which is not a size from 1M to 16G",
+            "Correct it",
+            "malformed value",
+        )
+    return size
+
+
+def _tries(layers: Sequence[_Layer]) -> int | None:
+    _unused, where = _find(layers, "retries")
+    if not where:
+        return None
+    return int(_number(layers, "retries", 1, 100))
+
+
+def _preferred_nodes(layers: Sequence[_Layer]) -> tuple[str, ...]:
+    """Return the nodes of a list that separates them by commas or blanks, each once."""
+    names = re.split(r"[,;\s]+", _text(layers, "preferred_nodes"))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
+    host, where = _find(layers, "host")
+    if not where:
+        raise ConfigurationError(
+            attempted="No Proxmox VE endpoint is configured",
+            answer="host is not set",
+            next_step="Set the option host, or PROXMOX_HOST in the environment, or sites_file"
+            " (PROXMOX_SITES_FILE)",
+            reason="missing endpoint",
+            dispatched=False,
+        )
+    # The port in the environment belongs to the host in the environment or in the task, not to the
+    # host of a site.
+    site = layers[1]
+    sources = layers
+    if where == site.get("host")[1]:
+        sources = layers[:2]
+    port, port_from = _find(sources, "port")
+    given_in = " and ".join(filter(None, (where, port_from)))
+    try:
+        endpoint = parse_endpoint(str(host), port)
+        if not port_from:
+            return endpoint
+        with_port = parse_endpoint(endpoint.host, port)
+    except ConfigurationError as error:
+        raise error.on(answer=f"{error.answer} (from {given_in})") from None
+    if with_port == endpoint:
+        return endpoint
+    # If the port in the host differs from the option, the source with higher priority counts.
+    for layer in sources:
+        has_host, has_port = bool(layer.get("host")[1]), bool(layer.get("port")[1])
+        if has_host and has_port:
+            raise _wrong(
+                f"host names port {endpoint.port}, and port is {with_port.port} (from {given_in})",
+                "Give the port once",
+                "two ports",
+            )
+        if has_host or has_port:
+            return endpoint if has_host else with_port
+    return endpoint
+
+
+def misplaced_secrets(options: Mapping[str, Any]) -> set[str]:
+    """Return secrets of tokens in an option whose value is shown: the ID of a token."""
+    found: set[str] = set()
+    for name, value in options.items():
+        if ALIASES.get(name, name) == "token_id":
+            found.update(_UUID.findall(str(value or "")))
+    return found
+
+
+def _masked(text: str) -> str:
+    """Return a text for a message, in quotation marks and with stars for the secret of a token."""
+    return formatted(_UUID.sub(_STARS, text))
+
+
+def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]:
+    """Return user, password, token_id and token_secret.
+
+    A token wins, unless a source with higher priority than the token's names a password.
+    """
+    user = _text(layers, "user")
+    token_id = _text(layers, "token_id")
+    token_secret = _text(layers, "token_secret")
+    attempted = f"Could not log in to {endpoint}"
+    kind = _nearest_credentials(layers)
+    if kind == "token":
+        _require_one_user(layers, attempted)
+        return _token(attempted, user, token_id, token_secret)
+    if kind == "password":
+        password, _unused = _find(layers, "password")
+        _require_not_swapped(attempted, user, str(password))
+        _require_user(attempted, user, "the password")
+        return {"user": user, "password": str(password)}
+    raise ConfigurationError(
+        attempted=attempted,
+        answer="no credentials are given",
+        next_step="Set token_id and token_secret, or user and password (or PROXMOX_TOKEN_ID and "
+        "PROXMOX_TOKEN_SECRET, or PROXMOX_USER and PROXMOX_PASSWORD, in the environment)",
+        reason="no credentials",
+        dispatched=False,
+    )
+
+
+def _nearest_credentials(layers: Sequence[_Layer]) -> str:
+    """Return "token" or "password": the credentials in the first source that has any, or ""."""
+    for layer in layers:
+        if layer.get("token_id")[1] or layer.get("token_secret")[1]:
+            return "token"
+        if layer.get("password")[1]:
+            return "password"
+    return ""
+
+
+def _require_one_user(layers: Sequence[_Layer], attempted: str) -> None:
+    """Raise ConfigurationError if a source names a user without a password, and a token of another
+    user.
+    """
+    for layer in layers:
+        token_id, where = layer.get("token_id")
+        user, user_from = layer.get("user")
+        owner, mark, _name = str(token_id or "").strip().partition("!")
+        if not mark or not user_from or layer.get("password")[1]:
+            continue
+        if owner != str(user).strip():
+            raise _wrong(
+                f"{where} is a token of {owner}, and {user_from} is {user}",
+                "Remove the user, or give the token of that user",
+                "two users",
+                attempted,
+            )
+
+
+def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[str, str]:
+    if not token_id:
+        raise _half_token(attempted, "token_secret", "token_id")
+    if not token_secret:
+        raise _half_token(attempted, "token_id", "token_secret")
+    _require_token_id(attempted, token_id, token_secret)
+    owner, mark, name = token_id.partition("!")
+    if not mark:
+        owner = user
+        name = token_id
+    if not owner:
+        raise _wrong(
+            f"the token {_masked(name)} has no user",
+            "Write token_id as user@realm!id, or set user",
+            "no credentials",
+            attempted,
+        )
+    _require_user(attempted, owner, "the token")
+    if not _TOKEN_NAME.match(name):
+        raise _wrong(
+            f"{_masked(name)} is not a valid name of a token",
+            "Write token_id as user@realm!id",
+            "malformed credentials",
+            attempted,
+        )
+    if not _VISIBLE.match(token_secret):
+        raise _wrong(
+            "token_secret holds characters that no token has",
+            "Copy the secret again as PVE showed it, without quotes or line ends",
+            "malformed credentials",
+            attempted,
+        )
+    return {"user": owner, "token_id": f"{owner}!{name}", "token_secret": token_secret}
+
+
+def _require_token_id(attempted: str, token_id: str, token_secret: str) -> None:
+    """Raise ConfigurationError if the ID contains a secret, which must not be shown."""
+    if _UUID.fullmatch(token_id) and not _UUID.fullmatch(token_secret):
+        raise _wrong(
+            "token_id and token_secret are swapped",
+            "Give user@realm!id in token_id and the UUID in token_secret",
+            "swapped credentials",
+            attempted,
+        )
+    whole = _WHOLE_TOKEN.match(token_id)
+    if whole is not None:
+        own = _masked(whole["id"])
+        raise _wrong(
+            "token_id holds the secret too",
+            f"Give {own} in token_id and the UUID after it in token_secret",
+            "malformed credentials",
+            attempted,
+        )
+
+
+def _require_not_swapped(attempted: str, user: str, password: str) -> None:
+    """Raise ConfigurationError if only the password looks like a user; neither is shown."""
+    if user and not _USER.match(user) and _USER.match(password):
+        raise _wrong(
+            "user and password are swapped",
+            "Give the name with its realm in user",
+            "swapped credentials",
+            attempted,
+        )
+
+
+def _half_token(attempted: str, given: str, missing: str) -> ConfigurationError:
+    return _wrong(
+        f"{given} is given without {missing}",
+        f"Set {missing} (or PROXMOX_{missing.upper()} in the environment)",
+        "no credentials",
+        attempted,
+    )
+
+
+def _require_user(attempted: str, user: str, purpose: str) -> None:
+    if not user:
+        raise _wrong(
+            f"there is no user for {purpose}",
+            f"Set user, for example root@pam, or leave out {purpose}: it is that of the login, not"
+            " of a guest",
+            "no credentials",
+            attempted,
+        )
+    if not _USER.match(user):
+        raise _wrong(
+            f"{_masked(user)} is not a user with a realm",
+            "Write user as name@realm, for example root@pam",
+            "malformed credentials",
+            attempted,
+        )
+
+
+def _chosen_site(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> dict[str, Any] | None:
+    """Return the site that the task names, or the default site.
+
+    None if the task names its own host.
+    """
+    own_site, _unused = own.get("site")
+    if own.get("host")[1]:
+        if own_site:
+            raise _wrong("both host and site are given", "Give one of them", "host and site")
+        return None
+    sites = _sites(own, environ, read_file)
+    default, variable = environ.get("site")
+    wanted = str(own_site or default or "").strip()
+    is_ignored = not own_site and not sites and variable in _ONLY_WITH_SITES
+    if wanted and not is_ignored:
+        return _named(sites, wanted)
+    return _default_site(sites, environ)
+
+
+def _named(sites: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    for site in sites:
+        if site["name"] == wanted:
+            return site
+    known = "no sites are defined"
+    next_step = "Define it with the option sites or sites_file"
+    if sites:
+        known = f"known sites: {_names(sites)}"
+        next_step = "Correct the site's name"
+    raise _wrong(
+        f"there is no site {wanted!r} ({known})",
+        next_step,
+        "unknown site",
+        f"Could not use the site {wanted!r}",
+    )
+
+
+def _default_site(sites: list[dict[str, Any]], environ: _Layer) -> dict[str, Any] | None:
+    """Return the site that is marked as default, or is named `default`, or is the only one.
+
+    Returns None if there is no such site, or if the environment names a host.
+    """
+    marked = [site for site in sites if str(site.get("default", "")).strip().lower() in _TRUE]
+    if len(marked) > 1:
+        raise _wrong(
+            "more than one site is marked as the default", "Mark one site", "two default sites"
+        )
+    if marked:
+        return marked[0]
+    for site in sites:
+        if site["name"] == "default" or len(sites) == 1:
+            return site
+    if sites and not environ.get("host")[1]:
+        raise _wrong(
+            f"several sites are defined ({_names(sites)}) and none is the default",
+            "Name one with the option site, or mark one with default: true",
+            "no site chosen",
+        )
+    return None
+
+
+def _names(sites: list[dict[str, Any]]) -> str:
+    return ", ".join(str(site["name"]) for site in sites)
+
+
+def _sites(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> list[dict[str, Any]]:
+    """Return the sites of the option, else of the file, each a dictionary with a name."""
+    given, where = own.get("sites")
+    if where and own.get("sites_file")[1]:
+        raise _wrong(
+            "both sites and sites_file are given", "Give one of them", "two lists of sites"
+        )
+    if not where:
+        given, where = _sites_of_file(own, environ, read_file)
+    if not where:
+        return []
+    if isinstance(given, Mapping):
+        given = [_with_name(name, site) for name, site in given.items()]
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_list or not all(isinstance(site, Mapping) for site in given):
+        raise _wrong(
+            f"{where} is not a list of sites",
+            "Write a list of dictionaries with name and host",
+            "malformed sites",
+        )
+    sites = [_site(site, where) for site in given]
+    counts = Counter(site["name"] for site in sites)
+    repeated = sorted(name for name, count in counts.items() if count > 1)
+    if repeated:
+        raise _wrong(
+            f"{where} defines {', '.join(repeated)} twice",
+            "Give each site a name of its own",
+            "malformed sites",
+        )
+    return sites
+
+
+def _sites_of_file(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> tuple[Any, str]:
+    """Return the data of the sites file and a text with its path and source, or (None, "")."""
+    path, where = _find([own, environ], "sites_file")
+    if not where:
+        return None, ""
+    given = None
+    if read_file is not None:
+        given = read_file(str(path))
+    if isinstance(given, Mapping) and "sites" in given:
+        given = given["sites"]
+    return given, f"{path} (from {where})"
+
+
+def _with_name(name: Any, site: Any) -> dict[str, Any]:
+    if not isinstance(site, Mapping):
+        return {"name": name}
+    return {"name": name, **site}
+
+
+def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    site: dict[str, Any] = {}
+    for key, value in given.items():
+        name = ALIASES.get(key, key)
+        if name not in _SITE_KEYS:
+            raise _wrong(
+                f"a site in {where} has the unknown key {formatted(key)}",
+                f"Use one of {', '.join(sorted(_SITE_KEYS))}",
+                "malformed sites",
+            )
+        if _is_unset(value):
+            continue
+        if name in site and site[name] != value:
+            raise _wrong(
+                f"a site in {where} has {name} twice, also as an alias",
+                f"Give {name} once",
+                "malformed sites",
+            )
+        site[name] = value
+    if "name" not in site:
+        raise _wrong(f"a site in {where} has no name", "Give each site a name", "malformed sites")
+    site["name"] = str(site["name"])
+    for key in _OWN_LISTS:
+        if given.get(key) is not None:
+            site[key] = _own_list(given[key], f"{key} of site {site['name']}")
+    if site.get("node") and site["node"] not in site.get("nodes", [site["node"]]):
+        raise _wrong(
+            f"node of site {site['name']} is {site['node']}, which its nodes do not have",
+            "Name one of them",
+            "malformed sites",
+        )
+    return site
+
+
+def _own_list(value: Any, what: str) -> list[str]:
+    """Return a list of names.
+
+    An empty list is refused, because it could mean nothing or everything.
+    """
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(_is_name(name) for name in names):
+        raise _wrong(
+            f"{what} is not a list of names",
+            "List names, or leave it out for all",
+            "malformed sites",
+        )
+    return list(dict.fromkeys(name.strip() for name in names))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _wrong(
+    answer: str,
+    next_step: str,
+    reason: str,
+    attempted: str = "Could not read the settings of the connection",
+) -> ConfigurationError:
+    return ConfigurationError(
+        attempted=attempted, answer=answer, next_step=next_step, reason=reason, dispatched=False
+    )

@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The name and the place of a new guest as rules that guests of other runs can break
+(docs/decisions/0010-places-of-several-runs.md and 0014-one-number-for-one-name.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...._foundation.cluster.placement import PlacementNeeds, why_not
+from ...._foundation.cluster.rules import PlacementRules
+from ...._foundation.cluster.state import (
+    ClusterState,
+    VmRow,
+    fetch_cluster_state,
+    query_nodes,
+    with_names,
+)
+from ...._foundation.cluster.tenant import owns
+from ...._foundation.cluster.view import ClusterView
+from ...._foundation.core.errors import Conflict, FleetError, NotFound, PlaceTaken
+from ...._foundation.resource.race import RaceReading
+from ...kinds.kind import Kind
+from ...kinds.marker import owner_tags
+from ...kinds.model import Guest
+from ..live.creation import is_finished
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+
+def shared_rules(desired: Guest) -> PlacementRules | None:
+    """Return the rules of a VM that VMs of other runs can break, or None (pure)."""
+    if desired.node:
+        return None
+    rules = replace(desired.rules, nodes=(), exclude=frozenset(), min_free_memory=None)
+    if rules.counts_vms:
+        return rules
+    limits = {rules.cpu_overcommit, rules.memory_overcommit}
+    if limits != {None}:
+        return rules
+    names_others = rules.affinity or rules.anti_affinity
+    if names_others and rules.required:
+        return rules
+    return None
+
+
+def why_crowded(
+    cluster: ClusterState, node: str, needs: PlacementNeeds, rules: PlacementRules
+) -> str | None:
+    """Return why other VMs make a node unfit for the VM that is on it, or None (pure)."""
+    if node not in cluster.nodes or not cluster.nodes[node].online:
+        return None
+    needs = replace(needs, storages={}, only=None, cpus=0)
+    return why_not(cluster, node, needs, rules)
+
+
+@dataclass(frozen=True)
+class PlacementRule:
+    """A new VM runs on a node that its rules allow. `needs` contains its VMID."""
+
+    cluster_view: ClusterView
+    kind: Kind
+    rules: PlacementRules
+    needs: PlacementNeeds
+    node: str
+    label: str
+    known: frozenset[int]
+
+    @property
+    def vmid(self) -> int:
+        return self.needs.vmid or 0
+
+    def read(self) -> RaceReading:
+        client = self.cluster_view.client
+        cluster = self.cluster_view.now()
+        if self.rules.needs_names:
+            cluster = with_names(client, cluster)
+
+        def find_breach(guests: Mapping[int, Any]) -> str | None:
+            beside = replace(cluster, vms=guests, others={})
+            return why_crowded(beside, self.node, self.needs, self.rules)
+
+        everyone = {row.vmid: row for row in cluster.guests}
+        return RaceReading(
+            everyone, find_breach, lambda vmid: is_finished(client, self.kind, everyone[vmid])
+        )
+
+    def removed(self, breach: str) -> FleetError:
+        return PlaceTaken(
+            attempted=f"{self.label} was removed again",
+            answer=f"another run took its place: {breach}",
+            next_step="Run this again: the node is chosen again",
+            reason="place taken",
+            details={"removed": self.vmid},
+        )
+
+    def not_removed(self, breach: str, failure: FleetError) -> FleetError:
+        return failure.on(
+            attempted=(
+                f"{self.label} could not be removed again, and is where it should not be ({breach})"
+            ),
+            next_step="Remove it by hand, or move it: another run took its place",
+        )
+
+
+def is_name_contested(desired: Guest) -> bool:
+    """Return whether another run can create a guest of this name with another VMID at the same
+    time (pure). If VMIDs follow from names, both runs try the same VMID.
+    """
+    if not desired.name or desired.tenant_tag is None:
+        return False
+    return desired.vmid is not None or desired.vmid_choice != "by_name"
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """No two guests of a tenant have the same name. `known` are the guests that existed before."""
+
+    client: Client
+    desired: Guest
+    label: str
+    vmid: int
+    known: frozenset[int]
+
+    def read(self) -> RaceReading:
+        cluster = self._with_names(self._read_all())
+        namesakes = {row.vmid: row for row in cluster.vms.values() if self._is_namesake(row)}
+
+        def find_breach(guests: Mapping[int, VmRow]) -> VmRow | None:
+            return next(iter(guests.values()), None)
+
+        return RaceReading(
+            namesakes,
+            find_breach,
+            lambda vmid: is_finished(self.client, self.desired.kind, namesakes[vmid]),
+        )
+
+    def _read_all(self) -> ClusterState:
+        """Return the cluster state with the guests of both kinds in one map."""
+        cluster = fetch_cluster_state(self.client, {self.desired.kind.type})
+        types = frozenset(row.type for row in cluster.guests)
+        return replace(cluster, vms={**cluster.vms, **cluster.others}, others={}, types=types)
+
+    def _with_names(self, cluster: ClusterState) -> ClusterState:
+        """Return the cluster state with the names of new guests, read from their nodes."""
+        nodes: set[str] = set()
+        for row in cluster.vms.values():
+            is_new = row.vmid not in self.known or not row.own_name
+            if is_new and row.vmid != self.vmid:
+                nodes.add(row.node)
+        return query_nodes(self.client, cluster, nodes)
+
+    def _is_namesake(self, row: VmRow) -> bool:
+        """Return whether a guest of the tenant has the name, and this run does not remove it."""
+        if row.vmid == self.vmid or row.vmid in self.desired.leaving:
+            return False
+        if row.name != self.desired.name:
+            return False
+        return owns(self.desired.tenant_tag, self._owners_of(row), self.desired.tenant_prefix)
+
+    def _owners_of(self, row: VmRow) -> tuple[str, ...]:
+        """Return the tags of a guest; until a run has finished it, its notes name the tenant."""
+        try:
+            config = self.client.get(*row.path, "config")
+        except NotFound:
+            return row.tags
+        return owner_tags(config, self.desired.tenant_prefix)
+
+    def removed(self, breach: VmRow) -> FleetError:
+        return Conflict(
+            attempted=f"{self.label} was removed again",
+            answer=f"another run created a {self._noun(breach)} of that name:"
+            f" {breach.vmid} on node {breach.node}",
+            next_step="Both kinds share the names of a tenant: choose another name, or leave vmid"
+            " out",
+            reason="name taken",
+            details={"removed": self.vmid},
+        )
+
+    def not_removed(self, breach: VmRow, failure: FleetError) -> FleetError:
+        return failure.on(
+            attempted=f"{self.label} could not be removed again, and {self._noun(breach)}"
+            f" {breach.vmid} has the same name",
+            next_step="Remove one of them by hand",
+        )
+
+    def _noun(self, row: VmRow) -> str:
+        kind = self.desired.kind
+        return kind.noun if row.type == kind.type else kind.other.noun

@@ -1,0 +1,202 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Applies the plan of a guest, or previews it: creates, completes, changes or removes the guest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...._foundation.api.access.privileges import Privileges
+from ...._foundation.cluster.state import FRESH, ClusterState
+from ...._foundation.cluster.view import ClusterView
+from ...._foundation.core.errors import Conflict, DigestChanged, PermissionDenied
+from ...._foundation.core.result import Result
+from ...._foundation.resource.engine import read_privileges, require_privileges
+from ...._foundation.resource.execute import after_writes
+from ...kinds.marker import join_notes, split_notes
+from ...kinds.model import Actual, Guest
+from ..context import AnyContext
+from ..create.vmid_race import AlreadyCreated
+from ..live.creation import has_creation_marker
+from ..live.find import find_row
+from ..live.locks import await_unlocked, require_unlocked
+from ..live.read import read_actual
+from .create import create_guest, with_pool_hint
+from .existing import ChangedGuest, RemovedGuest, apply_to_guest
+from .flow import GuestFlow, GuestPlan, reread
+from .place import confirm
+from .placed import NumberedGuest
+from .report import report
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+
+def run_guest(flow: GuestFlow[AnyContext], context: AnyContext) -> Result:
+    """Plan one guest and apply the plan; return the result. In check mode write nothing.
+
+    An item of a loop uses the listing of the previous item if that changed nothing, the listing has
+    the guest, and the guest needs no change. Every change is planned from a new listing.
+    """
+    view = context.cluster_view
+    earlier = view.of_previous_item()
+    if earlier is not None and _is_listed(context.guest, earlier):
+        guest_plan = flow.plan(context, earlier)
+        if not guest_plan.plan.changed:
+            view.leave(earlier)
+            return preview(guest_plan)
+    cluster = view.now()
+    result = apply_plan(flow.plan(context, cluster))
+    if not result.changed:
+        view.leave(cluster)
+    return result
+
+
+def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
+    """Apply the plan and return the result; in check mode return the preview and write nothing."""
+    context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    if context.check_mode:
+        return preview(guest_plan, read_privileges(context.client, [plan]))
+    if draft is not None:
+        return _create(guest_plan, draft)
+    if not plan.changed or guest_plan.actual is None:
+        return preview(guest_plan)
+    holder = await_unlocked(context.client, guest_plan.actual, context.settings.task_timeout)
+    require_unlocked(holder, guest_plan.actual)
+    age = context.client.clock.monotonic() - guest_plan.read_at
+    if holder.has_ended or age > FRESH:
+        guest_plan = _again(guest_plan, guest_plan.actual)
+    actual = guest_plan.actual
+    if actual is None or not guest_plan.plan.changed:
+        return preview(guest_plan)
+    if context.desired.guest.state != "absent" and has_creation_marker(actual):
+        return _complete(guest_plan, actual)
+    return _apply_existing(guest_plan, actual)
+
+
+def _apply_existing(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+    """Change or remove an existing guest."""
+    context = guest_plan.context
+    if context.desired.guest.state != "absent":
+        return apply_to_guest(ChangedGuest(guest_plan, actual))
+    return apply_to_guest(RemovedGuest(guest_plan.flow, context, guest_plan.plan, actual))
+
+
+def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+    """Complete the guest that another run left unfinished, unless a third run is faster.
+
+    The new marker is written with the digest that was read, so PVE accepts it from one run only.
+    """
+    client = guest_plan.context.client
+    notes, marker = split_notes(actual.target.get("description"))
+    mine = join_notes(notes, replace(marker, run=os.urandom(6).hex()))
+    try:
+        client.write(
+            "PUT",
+            *(*actual.path, "config"),
+            data={"description": mine, "digest": actual.digest},
+            attempted=f"Could not take over the unfinished {actual.label}",
+        )
+    except DigestChanged:
+        return apply_plan(
+            guest_plan.again(guest_plan.requested, guest_plan.context.cluster_view.now())
+        )
+    with after_writes([f"Take over the unfinished {actual.label}"]):
+        guest_plan = _again(guest_plan, actual)
+        if guest_plan.actual is None:
+            return preview(guest_plan)
+        return _apply_existing(guest_plan, guest_plan.actual)
+
+
+def with_view(
+    guest_plan: GuestPlan[AnyContext], client: Client, cluster_view: ClusterView
+) -> GuestPlan[AnyContext]:
+    """Return the plan to be applied by another client, with another view of the cluster."""
+    requested = replace(guest_plan.requested, client=client, cluster_view=cluster_view)
+    context = replace(guest_plan.context, client=client, cluster_view=cluster_view)
+    return replace(guest_plan, requested=requested, context=context)
+
+
+def preview(guest_plan: GuestPlan[AnyContext], held: Privileges | None = None) -> Result:
+    """Return the result that the plan would have, without applying it.
+
+    Raises PermissionDenied if the login, which has the privileges `held`, cannot apply it.
+    """
+    context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    _require_privileges(guest_plan, held)
+    if draft is not None:
+        new = (draft.vmid, draft.node)
+        return report(guest_plan.flow, context, plan, None, done=[], new=new)
+    actual = None if context.desired.guest.state == "absent" else guest_plan.actual
+    return report(guest_plan.flow, context, plan, actual, done=[])
+
+
+def _require_privileges(guest_plan: GuestPlan[AnyContext], held: Privileges | None) -> None:
+    """Raise PermissionDenied for the first step that PVE would refuse, as in a run."""
+    draft, actual = guest_plan.draft, guest_plan.actual
+    config = actual.target if actual is not None else {}
+    if draft is not None:
+        config = draft.placed.blueprint.origin.config
+    try:
+        require_privileges(guest_plan.plan, held, config)
+    except PermissionDenied as error:
+        if guest_plan.draft is None:
+            raise
+        raise with_pool_hint(error, guest_plan.context.desired.guest) from error
+
+
+def require_permitted(client: Client, plans: Sequence[GuestPlan[Any] | None]) -> None:
+    """Raise PermissionDenied for the first step of the plans that PVE would refuse, as in a run."""
+    known = [one for one in plans if one is not None]
+    held = read_privileges(client, [one.plan for one in known])
+    for one in known:
+        _require_privileges(one, held)
+
+
+def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:
+    """Return the plan from a new reading of the guest: the old plan is too old for a write."""
+    context = guest_plan.requested
+    current = reread(context, known)
+    fresh = context.cluster_view.fresh(guest_plan.cluster)
+    return guest_plan.flow.plan_found(context, current, fresh)
+
+
+def _create(guest_plan: GuestPlan[AnyContext], draft: NumberedGuest[Any]) -> Result:
+    flow, context = guest_plan.flow, guest_plan.context
+    fresh = context.cluster_view.fresh(guest_plan.cluster)
+    if fresh is not guest_plan.cluster:
+        # reading took a long time: the listing may already show the guest
+        if _is_listed(context.desired.guest, fresh):
+            return apply_plan(guest_plan.again(guest_plan.requested, fresh))
+        draft = confirm(context.client, draft, fresh)
+    written = flow.write_files(context, draft.node)
+    try:
+        with after_writes(written):
+            draft, creation_steps, warnings = create_guest(
+                flow, context, draft, guest_plan.cluster.taken
+            )
+    except AlreadyCreated:
+        return apply_plan(guest_plan.again(guest_plan.requested, context.cluster_view.now()))
+    created = flow.of_draft(context, draft, fresh)
+    done = [*written, *creation_steps]
+    status = str(draft.plan.after["status"])  # the start was a task, and it ended well
+    desired = context.desired.guest
+    with after_writes(done):
+        final = read_actual(
+            context.client, desired.kind, draft.vmid, draft.node, status=status, pool=desired.pool
+        )
+        plan = replace(created.plan, warnings=(*created.plan.warnings, *warnings))
+        return report(flow, created.context, plan, final, done=done)
+
+
+def _is_listed(desired: Guest, cluster: ClusterState) -> bool:
+    """Return whether the listing shows the guest, or several guests with its name."""
+    try:
+        return find_row(cluster, desired) is not None
+    except Conflict:
+        return True

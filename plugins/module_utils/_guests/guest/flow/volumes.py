@@ -1,0 +1,148 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refuses to attach a volume that does not exist, and to attach or copy one of another guest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...._foundation.cluster.find.lookup import (
+    is_file,
+    require_own_source,
+    require_own_volume,
+    volume_owner,
+)
+from ...._foundation.cluster.state import ClusterState
+from ...._foundation.cluster.storages.volume_users import (
+    VolumeUser,
+    drive_volumes,
+    read_volume_users,
+    volume_pattern,
+)
+from ...._foundation.cluster.tenant import owns
+from ...._foundation.core.errors import ConfigurationError, Conflict, ForeignTenant
+from ...kinds.model import Actual, Guest
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+    from .reads import GuestReads
+
+
+def require_own_volumes(
+    client: Client,
+    guest: Guest,
+    sets: Mapping[str, str],
+    existing: Mapping[str, str],
+    cluster: ClusterState,
+    vmid: int | None = None,
+) -> None:
+    """Raise Conflict for a volume of a guest that the tenant may not clone, and for a volume that
+    another guest uses.
+
+    `vmid` is the VMID of an existing guest. Volumes in its `existing` configuration are not
+    checked. The users of each other volume are read, unless it is a file such as an ISO.
+    """
+    tag, prefix, shared = guest.tenant_tag, guest.tenant_prefix, guest.shared_sources
+    known = {volume for volume, _copied, _shared in drive_volumes(existing)}
+    for volume, is_copied, is_shared in drive_volumes(sets):
+        if volume in known:
+            continue
+        owner = volume_owner(volume)
+        if owner != vmid:
+            require_own_volume(volume, cluster, tag, prefix, shared)
+        if not _may_have_users(volume, owner):
+            continue
+        if is_copied and (tag is None or _is_template(cluster, owner)):
+            continue
+        for user in read_volume_users(client, volume, clones=not is_copied):
+            if user.row.vmid == vmid:
+                continue
+            if is_copied:
+                require_own_source(user.row, user.tags, tag, prefix, shared)
+            else:
+                _require_own_user(guest, volume, user, may_share=is_shared)
+
+
+def require_no_other_users(client: Client, actual: Actual, slots: Iterable[str]) -> None:
+    """Raise Conflict if another guest uses a disk whose volume would be destroyed.
+
+    PVE destroys only volumes with the VMID of the guest, and looks at no other guest; a volume of
+    another guest leaves the configuration and stays (qemu-server: QemuServer.pm,
+    try_deallocate_drive; pve-container: LXC.pm, delete_mountpoint_volume).
+    """
+    volumes = actual.kind.volumes_in(actual.target)
+    for slot in sorted(volumes.keys() & set(slots)):
+        volume = volumes[slot]
+        if volume_owner(volume) != actual.vmid:
+            continue
+        _require_no_users(actual, slot, volume, read_volume_users(client, volume, clones=False))
+
+
+def _require_no_users(actual: Actual, slot: str, volume: str, users: Iterable[VolumeUser]) -> None:
+    """Raise Conflict for the first user of a volume that is another guest (pure)."""
+    for user in users:
+        if user.row.vmid == actual.vmid:
+            continue
+        raise Conflict(
+            attempted=f"{slot} of {actual.label} was not removed",
+            answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
+            next_step="Detach it there first, or write state=detached here",
+            reason="in use",
+        )
+
+
+def missing_volumes(reads: GuestReads, volumes: Iterable[str], node: str) -> list[str]:
+    """Return the volumes that a node does not list; one request a storage."""
+    missing: list[str] = []
+    for volume in sorted(volumes):
+        rows = reads.contents(node, volume.partition(":")[0])
+        pattern = volume_pattern(volume, clones=False)
+        if not any(pattern.search(str(row["volid"])) for row in rows):
+            missing.append(volume)
+    return missing
+
+
+def require_no_missing_volumes(missing: Sequence[str], node: str, label: str) -> None:
+    """Raise ConfigurationError for a volume that a node does not have (pure)."""
+    if not missing:
+        return
+    raise ConfigurationError(
+        attempted=f"{', '.join(missing)} could not be used for {label}",
+        answer=f"node {node} does not have it",
+        next_step="Check the name, with module volume_info",
+        reason="unknown volume",
+    )
+
+
+def _may_have_users(volume: str, owner: int | None) -> bool:
+    """Return whether a volume is a disk: not a file that many guests use, nor a path without an
+    owner.
+    """
+    return owner is not None or (":" in volume and not is_file(volume))
+
+
+def _is_template(cluster: ClusterState, owner: int | None) -> bool:
+    row = None if owner is None else cluster.guest(owner)
+    return row is not None and row.template
+
+
+def _require_own_user(guest: Guest, volume: str, user: VolumeUser, *, may_share: bool) -> None:
+    attempted = f"Volume {volume} was refused"
+    if not owns(guest.tenant_tag, user.tags, guest.tenant_prefix):
+        raise ForeignTenant(
+            attempted=attempted,
+            answer=f"guest {user.row.vmid} uses it, which does not belong to {guest.tenant_tag}",
+            next_step="Choose a volume of this tenant",
+            reason="foreign tenant",
+        )
+    if may_share:
+        return
+    raise Conflict(
+        attempted=attempted,
+        answer=f"{user.label} uses it",
+        next_step="Detach it there first, or set shared=true if both can use it at once",
+        reason="in use",
+    )

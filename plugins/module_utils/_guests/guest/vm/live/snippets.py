@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Full user data: PVE's API cannot upload a snippet, so it is written into a local mount of the
+storage.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ....._foundation.cluster.snippets import visible
+from ....._foundation.cluster.snippets.files import LocalDirectory
+from ....._foundation.core.errors import ConfigurationError
+from ....._foundation.resource.plan import Step
+from ....kinds.vm.model import Snippet
+from ..plan.snippets import write_step
+
+if TYPE_CHECKING:
+    from ....._foundation.api.client import Client
+
+
+def _directory(snippet: Snippet) -> LocalDirectory:
+    return LocalDirectory(os.path.dirname(snippet.file))
+
+
+def current_content(snippet: Snippet | None) -> str | None:
+    """Return the present content of the snippet's file, or None.
+
+    Raises ConfigurationError if it cannot be read.
+    """
+    if snippet is None:
+        return None
+    data = _directory(snippet).read(os.path.basename(snippet.file))
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            attempted=f"Snippet {snippet.volume} could not be read",
+            answer=str(error),
+            next_step="Use another name for the user data: that file is not a text",
+            reason="snippet",
+        ) from error
+
+
+def files_beside(snippet: Snippet | None) -> frozenset[str]:
+    """Return the names of the files in the directory of a snippet, as PVE lists them."""
+    return frozenset() if snippet is None else _directory(snippet).names()
+
+
+def write_snippet(client: Client, snippet: Snippet | None, now: str | None, node: str) -> list[str]:
+    """Write the file unless it already has the content, and return the summary of the step."""
+    if snippet is None or snippet.content == now:
+        return []
+    step = write_step(snippet, now, node)
+    put_snippet(client, step)
+    return [step.summary]
+
+
+def put_snippet(client: Client, step: Step) -> None:
+    """Write the file of a step, which the node must see. Raises ConfigurationError."""
+    visible.put_snippet(
+        client,
+        LocalDirectory(os.path.dirname(str(step.path[0]))),
+        str(step.data["volume"]),
+        str(step.data["node"]),
+        str(step.data["content"]).encode(),
+        is_new=bool(step.data["new"]),
+    )

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Full user data in a plan: the step that writes its file, and its fingerprint in a diff (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from ....._foundation.resource.plan import Plan, Step
+from ....kinds.model import Actual
+from ....kinds.vm.model import Snippet
+from .steps import mark, regenerate, unmark
+
+# Actions that write the cloud-init drive of a running VM again, or lead to a start that does.
+_RENEWING = frozenset(("reboot", "shutdown", "stop"))
+
+
+def with_snippet(
+    plan: Plan, snippet: Snippet | None, now: str | None, actual: Actual | None, node: str
+) -> Plan:
+    """Return the plan with the file written first, unless it already has the content (pure).
+
+    `node` is the future node of the VM. The cloud-init drive of a running VM is written again; the
+    drive of any other VM is written when it starts.
+    """
+    if snippet is None or snippet.content == now:
+        return plan
+    steps = [write_step(snippet, now, node)]
+    actions = [step.action for step in plan.steps]
+    renewed_first = _RENEWING.intersection(actions[:1])
+    is_renewed = "cloudinit" in actions or bool(renewed_first)
+    runs = actual is not None and actual.running
+    if actual is not None and runs and not is_renewed:
+        # The mark is written before the file: if this run ends in between, the next run writes the
+        # drive.
+        steps = [
+            mark(actual),
+            *steps,
+            regenerate(actual),
+            replace(unmark(actual), reread=bool(plan.steps)),
+        ]
+    steps += plan.steps
+    before = dict(plan.before)
+    if actual is not None:
+        before["user_data"] = fingerprint(now)
+    after = {**plan.after, "user_data": fingerprint(snippet.content)}
+    return replace(plan, steps=tuple(steps), before=before, after=after)
+
+
+def fingerprint(content: str | None) -> str | None:
+    """Return user data in the form of a diff: a fingerprint, because it may contain secrets."""
+    if content is None:
+        return None
+    digest = hashlib.sha256(content.encode())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def write_step(snippet: Snippet, now: str | None, node: str) -> Step:
+    """Return the step that writes the file; `now` is its present content, None without a file."""
+    data = {"content": snippet.content, "volume": snippet.volume, "node": node, "new": now is None}
+    return Step(
+        "snippet",
+        f"Write user data to {snippet.file}",
+        "FILE",
+        (snippet.file,),
+        data,
+        is_task=False,
+    )

@@ -1,0 +1,189 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Disarms the HA manager and arms it again (pve-ha-manager: PVE/API2/HA/Status.pm).
+
+A call only queues a command. The HA manager carries it out in its next round, some 10 s later, and
+ignores a command whose state it already has (PVE/HA/Manager.pm, update_crm_commands). So a second
+call does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...._foundation.api.interface import Api
+from ...._foundation.core import validate
+from ...._foundation.core.errors import (
+    ApiError,
+    Conflict,
+    NotSupported,
+    TaskTimeout,
+    ValidationFailed,
+)
+from ...._foundation.core.poll import poll
+from ...._foundation.core.result import Result
+from ...._foundation.resource.engine import Resource, apply_plan
+from ...._foundation.resource.execute import Execution
+from ...._foundation.resource.plan import Plan, Step
+from ...._foundation.resource.result import result_of
+
+ARMED, DISARMED = "armed", "disarmed"
+_REACHED = {ARMED: (ARMED, "standby"), DISARMED: (DISARMED,)}
+_ON_THE_WAY = (DISARMED, "disarming")
+_SINCE = (9, 2)
+_STATUS = ("cluster", "ha", "status")
+_NOT_CHANGED = "The HA manager was not {}"
+
+
+@dataclass(frozen=True)
+class HaArmingState:
+    """Whether the HA manager is armed; `mode` is the resource mode of a disarmed one."""
+
+    state: str
+    mode: str = ""
+
+    def reaches(self, wanted: HaArmingState) -> bool:
+        """Return whether this state is the desired one; an armed manager may be in standby."""
+        return self.state in _REACHED[wanted.state] and self.mode == wanted.mode
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the state in the form of results."""
+        return {"armed_state": self.state, "resource_mode": self.mode or None}
+
+
+def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Arm or disarm the HA manager and wait until it is; check mode writes nothing."""
+    desired = read_desired(params)
+    timeout = validate.count(params.get("wait_timeout"), 300, "wait_timeout")
+    require_version(desired, client.version())
+    arming = _HaArming(desired, client, timeout)
+    is_under_way = not arming.plan.changed and not arming.actual.reaches(desired)
+    if is_under_way and not check_mode:
+        arming.await_final()  # another run has sent the command
+    return apply_plan(arming, check_mode)
+
+
+def read_desired(params: Mapping[str, Any]) -> HaArmingState:
+    """Return the desired state (pure). Raises ValidationFailed for a mode of an armed manager."""
+    state, mode = params["armed_state"], params.get("resource_mode") or ""
+    if state == ARMED and mode:
+        raise ValidationFailed(
+            attempted="resource_mode was refused",
+            answer="it is about resources while the HA manager is disarmed",
+            next_step="Leave out resource_mode, or set armed_state=disarmed",
+            reason="resource_mode",
+        )
+    return HaArmingState(state, mode)
+
+
+def require_version(desired: HaArmingState, version: tuple[int, int]) -> None:
+    """Raise NotSupported for a version without these calls (pure)."""
+    if version < _SINCE:
+        raise NotSupported(
+            attempted=_NOT_CHANGED.format(desired.state),
+            answer=f"this came with Proxmox VE 9.2, and this is {version[0]}.{version[1]}",
+            next_step="Set request_state=ignored of each HA resource: pve.fleet.ha_resource",
+            reason="version",
+        )
+
+
+def read_arming(client: Api) -> HaArmingState:
+    """Return the present state; one request."""
+    rows = client.get(*_STATUS, "current", attempted="Could not read the state of the HA manager")
+    return arming_of(rows or [])
+
+
+def arming_of(rows: Iterable[Mapping[str, Any]]) -> HaArmingState:
+    """Return the state from the rows of `status/current` (pure). Raises ApiError if none has it."""
+    for row in rows:
+        if row.get("type") == "fencing" and row.get("armed-state"):
+            return HaArmingState(row["armed-state"], row.get("resource_mode") or "")
+    raise ApiError(
+        attempted="Could not read the state of the HA manager",
+        answer="Proxmox VE does not return whether it is armed",
+        next_step="Look at the HA panel of the datacenter",
+        reason="armed-state",
+    )
+
+
+def build_plan(desired: HaArmingState, actual: HaArmingState) -> Plan:
+    """Return the command that is needed (pure).
+
+    Raises Conflict if the HA manager is disarmed with another mode: it would ignore the command.
+    """
+    is_disarmed = actual.state in _ON_THE_WAY
+    if desired.state == ARMED:
+        steps = (_step("Arm the HA manager", "arm-ha"),) if is_disarmed else ()
+    elif is_disarmed:
+        _require_mode(desired, actual)
+        steps = ()
+    else:
+        summary = f"Disarm the HA manager with resource mode {desired.mode}"
+        steps = (_step(summary, "disarm-ha", {"resource-mode": desired.mode}),)
+    if not steps:
+        return Plan()
+    return Plan(steps, actual.as_dict(), desired.as_dict())
+
+
+def _step(summary: str, call: str, data: Mapping[str, Any] | None = None) -> Step:
+    return Step(call, summary, "POST", (*_STATUS, call), data or {}, is_task=False)
+
+
+def _require_mode(desired: HaArmingState, actual: HaArmingState) -> None:
+    if actual.mode != desired.mode:
+        raise Conflict(
+            attempted="The resource mode of the HA manager was not changed",
+            answer=f"it is {actual.state} with resource mode {actual.mode}, and Proxmox VE ignores"
+            " another mode until it is armed",
+            next_step="Set armed_state=armed first, which lets nodes be fenced again",
+            reason="resource mode",
+        )
+
+
+class _HaArming(Resource[Result]):
+    """The HA manager, which is armed or disarmed."""
+
+    def __init__(self, desired: HaArmingState, client: Api, timeout: int) -> None:
+        self.desired = desired
+        self.client = client
+        self.timeout = timeout
+        self.actual = read_arming(client)
+        self.plan = build_plan(desired, self.actual)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        self.actual = read_arming(self.client)
+        return build_plan(self.desired, self.actual)
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the check after a lost answer; a command that still waits is queued again."""
+        return lambda: None if self.replan((), True).changed else True
+
+    def await_final(self) -> tuple[str, ...]:
+        """Wait for the desired state. Raises TaskTimeout, and Conflict for another mode."""
+        for _remaining in poll(self.client.clock, self.timeout):
+            self.actual = read_arming(self.client)
+            if self.actual.reaches(self.desired):
+                return ()
+            if self.desired.state == DISARMED and self.actual.state in _ON_THE_WAY:
+                _require_mode(self.desired, self.actual)
+        raise TaskTimeout(
+            attempted=f"Timed out after {self.timeout} s waiting until the HA manager is"
+            f" {self.desired.state}",
+            answer=f"it is {self.actual.state}",
+            next_step="A guest that moves or a fenced node delays it: read cluster_info, and run"
+            " this again",
+            reason="HA manager",
+        )
+
+    def preview(self) -> Result:
+        reported = self.desired if self.plan.changed else self.actual
+        return result_of(self.plan, {"ha_state": reported.as_dict()})
+
+    def report(self, execution: Execution) -> Result:
+        values = {"ha_state": self.actual.as_dict()}
+        plan = self.plan if execution.done else Plan()  # else another run has sent the command
+        return result_of(plan, values, execution)

@@ -1,0 +1,235 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refusals about HA rules and resources, found before the first write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ...._foundation.api.interface import Api
+from ...._foundation.cluster.find.visible import is_in_use
+from ...._foundation.cluster.tenant import owns, parse_tags, tenant_of, tenant_tag
+from ...._foundation.core.errors import (
+    ConfigurationError,
+    Conflict,
+    ForeignTenant,
+    NotFound,
+    NotSupported,
+    UnknownVm,
+)
+from ...._foundation.resource.change import DesiredResource, ResourceChange
+from ...._foundation.resource.decide import after
+from ...._foundation.resource.table import Values
+from .contradictions import GROUP, NEGATIVE, EnabledRule, find_contradictions, rule_of
+from .rule import AVOIDING_SINCE, HA_RULE, PLACE
+from .sids import KINDS, vmid_of
+
+RULES_SINCE = (9, 0)
+_OTHER_KIND = {"vm": "ct", "ct": "vm"}
+
+
+@dataclass(frozen=True)
+class HaFacts:
+    """Nodes of the cluster, and the tags of each guest that the caller may see, by resource ID."""
+
+    nodes: frozenset[str]
+    tags: Mapping[str, tuple[str, ...]]
+
+
+def read_facts(client: Api) -> HaFacts:
+    """Return the facts; one request."""
+    nodes: set[str] = set()
+    tags: dict[str, tuple[str, ...]] = {}
+    for row in client.get("cluster", "resources", attempted="Could not list the guests") or []:
+        if row.get("type") == "node":
+            nodes.add(str(row["node"]))
+        elif row.get("type") in KINDS:
+            tags[f"{KINDS[row['type']]}:{row['vmid']}"] = parse_tags(row.get("tags"))
+    return HaFacts(frozenset(nodes), tags)
+
+
+def precheck_rule(
+    tenant: str | None, client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise any refusal of a rule before the first write; return warnings.
+
+    Three requests: the rules, the guests and nodes, the HA resources if some are added.
+    """
+    name = desired.keys["name"]
+    attempted = f"{HA_RULE.label(desired.keys)} was not {change.verb}"
+    rules = read_rules(client)
+    present = rules.get(name, HA_RULE.values({}))
+    if change.deletes:
+        if tenant is not None:
+            require_owned(present["resources"], tenant, read_facts(client), attempted)
+        return ()
+    values = after(HA_RULE, desired, rules.get(name))
+    facts = read_facts(client)
+    require_nodes(values["nodes"], facts, attempted)
+    if values["type"] == PLACE and values["affinity"] == NEGATIVE:
+        require_avoiding(client.release(), attempted)
+    if change.adds:
+        rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
+        require_managed(
+            change.adds["resources"], {str(row["sid"]) for row in rows or []}, attempted
+        )
+    require_owned(present["resources"] | values["resources"], tenant, facts, attempted)
+    enabled = {key: rule_of(one) for key, one in {**rules, name: values}.items()}
+    active = {key: rule for key, rule in enabled.items() if rule is not None}
+    require_feasible(name, active, facts.nodes, attempted)
+    return mixed_tenants(values, facts)
+
+
+def read_rules(client: Api) -> dict[str, Values]:
+    """Return the HA rules by name; one request. Proxmox VE 8 has none."""
+    rows = client.get("cluster", "ha", "rules", attempted="Could not list the HA rules") or []
+    return {str(row["rule"]): HA_RULE.values(row) for row in rows}
+
+
+def require_nodes(nodes: Iterable[str], facts: HaFacts, attempted: str) -> None:
+    """Raise ConfigurationError for nodes that the cluster does not have (pure)."""
+    unknown = {node.partition(":")[0] for node in nodes} - facts.nodes
+    if unknown:
+        raise ConfigurationError(
+            attempted=attempted,
+            answer=f"there is no node {', '.join(sorted(unknown))}; the cluster has"
+            f" {', '.join(sorted(facts.nodes))}",
+            next_step="Check nodes",
+            reason="unknown node",
+            details={"nodes": sorted(unknown)},
+        )
+
+
+def require_avoiding(release: tuple[int, ...], attempted: str) -> None:
+    """Raise NotSupported for a version whose rules cannot keep resources away from nodes (pure)."""
+    if release < AVOIDING_SINCE:
+        version = ".".join(map(str, release))
+        raise NotSupported(
+            attempted=attempted,
+            answer="affinity=negative of a rule of type node-affinity came with Proxmox VE 9.2.6,"
+            f" and this is {version}",
+            next_step="List the other nodes of the cluster instead, with affinity=positive",
+            reason="version",
+        )
+
+
+def require_managed(sids: Iterable[str], managed: Collection[str], attempted: str) -> None:
+    """Raise NotFound for guests that are not HA resources (pure)."""
+    unmanaged = sorted(set(sids).difference(managed))
+    if unmanaged:
+        raise NotFound(
+            attempted=attempted,
+            answer=f"{', '.join(unmanaged)}: not managed by the HA manager",
+            next_step="Create the HA resources first: pve.fleet.ha_resource",
+            reason="unknown HA resource",
+            details={"resources": unmanaged},
+        )
+
+
+def require_owned(sids: Iterable[str], tenant: str | None, facts: HaFacts, attempted: str) -> None:
+    """Raise ForeignTenant for guests outside the tenant of the task, if it has one (pure)."""
+    if tenant is None:
+        return
+    own = tenant_tag(tenant)
+    foreign = [sid for sid in sorted(sids) if not owns(own, facts.tags.get(sid, ()))]
+    if foreign:
+        raise ForeignTenant(
+            attempted=attempted,
+            answer=f"{', '.join(foreign)}: not a guest of tenant {tenant}",
+            next_step=f"Leave them out, or check their tag, which must be {own}",
+            reason="another tenant",
+            details={"resources": foreign},
+        )
+
+
+def require_feasible(
+    name: str, rules: Mapping[str, EnabledRule], nodes: Collection[str], attempted: str
+) -> None:
+    """Raise Conflict if a rule contradicts itself or another rule (pure)."""
+    if name not in rules:
+        return
+    found = find_contradictions(name, rules, nodes)
+    if found:
+        raise Conflict(
+            attempted=attempted,
+            answer="; ".join(found),
+            next_step="Change the resources or nodes of one of the rules, or disable one of them",
+            reason="contradiction",
+            details={"contradictions": found},
+        )
+
+
+def mixed_tenants(values: Values, facts: HaFacts) -> tuple[str, ...]:
+    """Return a warning if a resource-affinity rule has guests of several tenants (pure)."""
+    if values["type"] != GROUP:
+        return ()
+    found = {tenant_of(facts.tags.get(sid, ()))[0] for sid in values["resources"]}
+    tenants = sorted(name for name in found if name)
+    if len(tenants) < 2:
+        return ()
+    return (f"The rule has guests of several tenants: {', '.join(tenants)}",)
+
+
+def precheck_resource(
+    tenant: str | None, client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise any refusal of an HA resource before the first write; return a warning about the rules
+    that a deletion changes.
+
+    One request for a new resource and for a task with a tenant, one for the rules of a resource
+    that is deleted.
+    """
+    name = desired.keys["sid"]
+    attempted = f"HA resource '{name}' was not {change.verb}"
+    if change.creates or tenant is not None:
+        facts = read_facts(client)
+        if change.creates:
+            is_hidden = name not in facts.tags and is_in_use(client, vmid_of(name))
+            require_guest(name, facts, attempted, is_hidden=is_hidden)
+        require_owned([name], tenant, facts, attempted)
+    if change.sets.get("group"):
+        rows = client.get("cluster", "ha", "groups", attempted="Could not list the HA groups") or []
+        require_group(change.sets["group"], {str(row["group"]) for row in rows}, attempted)
+    if change.deletes and client.version() >= RULES_SINCE:
+        return _leaves_rules(name, read_rules(client))
+    return ()
+
+
+def require_guest(sid: str, facts: HaFacts, attempted: str, *, is_hidden: bool) -> None:
+    """Raise UnknownVm if there is no such guest (pure). PVE decides about a hidden guest."""
+    other = _OTHER_KIND[sid[:2]] + sid[2:]
+    if sid in facts.tags or (is_hidden and other not in facts.tags):
+        return
+    step = f"Write it as {other}" if other in facts.tags else "Create the guest first"
+    raise UnknownVm(
+        attempted=attempted,
+        answer=f"there is no guest {sid}",
+        next_step=step,
+        reason="unknown VM",
+        details={"sid": sid},
+    )
+
+
+def require_group(name: str, groups: Collection[str], attempted: str) -> None:
+    """Raise NotFound for a missing group, which PVE accepts for a new resource (pure)."""
+    if name not in groups:
+        raise NotFound(
+            attempted=attempted,
+            answer=f"there is no HA group '{name}'",
+            next_step="Create it first, or check group",
+            reason="unknown HA group",
+        )
+
+
+def _leaves_rules(sid: str, rules: Mapping[str, Values]) -> tuple[str, ...]:
+    found: list[str] = []
+    for name, values in sorted(rules.items()):
+        if sid in values["resources"]:
+            is_last = len(values["resources"]) == 1
+            found.append(f"{name} (deleted with it)" if is_last else name)
+    if not found:
+        return ()
+    return (f"{sid} also leaves its HA rules: {', '.join(found)}",)

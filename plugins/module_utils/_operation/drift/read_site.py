@@ -1,0 +1,263 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read one site and plan its VMs as module vms does. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ..._foundation.cluster.find.restoring import find_restored, seems_bare
+from ..._foundation.cluster.find.visible import probe_vmid, require_visible
+from ..._foundation.cluster.quota import KINDS, Limits, QuotaFigures, total
+from ..._foundation.cluster.state import query_nodes
+from ..._foundation.cluster.tenant import PREFIX
+from ..._foundation.core.errors import FleetError
+from ..._foundation.core.parallel import side_by_side
+from ..._guests.fleet.items import Estate, VmItem
+from ..._guests.fleet.placement_rules import PlacementKeeper
+from ..._guests.fleet.plan import FleetPlanner, PlannedGuest, vmids_of, with_leaving
+from ..._guests.guest.create.quota_race import read_usage
+from ..._guests.guest.registry import CONTAINERS, VMS, ListKind
+from ..._guests.kinds.model import Guest
+from ..._protection.backup.job.declared import Jobs
+from ..._protection.backup.job.maintain import read_jobs
+from ..tasks.query import MAX_TASKS, TaskQuery
+from ..tasks.read import found_in, read_removals, read_tasks
+from ..tasks.row import TaskRow, is_of_earlier_guest
+from .changed_by import described
+from .cluster_file import add_cluster
+from .compare import add_backup, compare, has_creation_marker, seems_gone, status_of
+from .ignore import IgnorePatterns, names_of
+from .model import (
+    DRIFTED,
+    IN_SYNC,
+    OUTDATED,
+    PENDING,
+    UNKNOWN,
+    UNWANTED,
+    ComparedGuest,
+    DriftReading,
+    DriftScope,
+    QuotaUse,
+    UnlistedGuest,
+)
+from .placement import add_placement
+from .tenants import add_tenants
+from .unlisted import describe_unlisted, silent_nodes, unlisted
+
+if TYPE_CHECKING:
+    from ..._foundation.api.client import Client
+
+# Tasks that do not change the VM: consoles and backups.
+_HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
+_CHECKS_AT_ONCE = 8
+# Statuses of existing VMs that differ.
+_EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
+
+
+def read_site(
+    estate: Estate | None, client: Client, scope: DriftScope, names: Collection[str]
+) -> DriftReading:
+    """Return the differences at one site: guests of an estate, networks of its tenants, and the
+    resources of a cluster file. The site has several `names` if sites share an endpoint.
+    """
+    site = max(names, default="")
+    reading = DriftReading(site) if estate is None else _read_guests(estate, client, scope, site)
+    if reading.reason:
+        return reading
+    try:
+        add_tenants(reading, client, scope, names)
+        if scope.cluster is not None:
+            add_cluster(reading, client, scope.cluster, scope.ignored)
+    except FleetError as error:
+        reading.reason = error.message
+    return reading
+
+
+def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -> DriftReading:
+    """Return the differences of the guests at one site.
+
+    As many requests as module vms without a change, plus one for each VM that is not found and for
+    each node with a VM that is not in the estate, plus three for each node about tasks if anything
+    differs. If the site cannot be read, its VMs are unknown.
+    """
+    reading = DriftReading(site)
+    try:
+        planner = FleetPlanner(client, check_mode=True, lists=_lists_of(estate))
+        located = planner.locate(estate.items)
+        plans = with_leaving(planner.plan_located(located), planner.leaving)
+    except FleetError as error:
+        reading.reason = error.message
+        reading.vms = [compare(PlannedGuest(item, error=error)) for item in estate.items]
+        for vm in reading.vms:
+            vm.status = UNKNOWN
+        return reading
+    reading.nodes = silent_nodes(planner.cluster, site)
+    vms = [compare(one, planner.cluster.of_type(one.item.kind.kind.type)) for one in plans]
+    _find_hidden(client, planner, plans, vms)
+    _add_backups(client, estate, plans, vms)
+    for planned, vm in zip(plans, vms, strict=True):
+        _add(reading, vm, scope.ignored, has_creation_marker(planned))
+    if scope.unlisted:
+        prefix = str(estate.params.get("tenant_prefix") or PREFIX)
+        _add_unlisted(reading, client, planner, plans, scope, prefix)
+    keeper = PlacementKeeper(plans, planner.cluster, client)
+    add_placement(reading, keeper, scope.ignored)
+    _add_quotas(reading, client, planner, estate.items)
+    _add_tasks(reading, client, planner)
+    return reading
+
+
+def _lists_of(estate: Estate) -> list[ListKind]:
+    """Return the kinds of guests to compare: containers only if the estate lists them."""
+    if estate.params.get(CONTAINERS.option) is None:
+        return [VMS]
+    return [VMS, CONTAINERS]
+
+
+def _find_hidden(
+    client: Client, planner: FleetPlanner, plans: list[PlannedGuest], vms: list[ComparedGuest]
+) -> None:
+    """Mark VMs that were not found as unknown if a hidden VM has their VMID.
+
+    The collection derives a sequence of VMIDs from the name of a VM, and uses the first free one.
+    One request for each VM that was not found.
+    """
+
+    def mark_hidden(pair: tuple[PlannedGuest, ComparedGuest]) -> None:
+        planned, vm = pair
+        desired = planned.item.desired
+        try:
+            vmid = desired.guest.vmid or desired.guest.vmids.free(planner.cluster.taken)
+            attempted = f"{desired.guest.label} could not be compared"
+            require_visible(probe_vmid(client, planner.cluster, vmid), vmid, attempted)
+        except FleetError as error:
+            vm.status = UNKNOWN
+            vm.reason = error.message
+
+    gone: list[tuple[PlannedGuest, ComparedGuest]] = []
+    for planned, vm in zip(plans, vms, strict=True):
+        if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
+            gone.append((planned, vm))
+    side_by_side(mark_hidden, gone, _CHECKS_AT_ONCE)
+
+
+def _add_backups(
+    client: Client, estate: Estate, plans: list[PlannedGuest], vms: list[ComparedGuest]
+) -> None:
+    """Compare the backup jobs of the guests; one request if one of them declares a backup."""
+    is_declared = any(planned.item.backup is not None for planned in plans)
+    if not is_declared or estate.params.get("backup_jobs") is False:
+        return
+    try:
+        jobs: Jobs | FleetError = read_jobs(client)
+    except FleetError as error:
+        jobs = error
+    for planned, vm in zip(plans, vms, strict=True):
+        add_backup(vm, planned, jobs)
+
+
+def _add(
+    reading: DriftReading, vm: ComparedGuest, ignored: IgnorePatterns, in_creation: bool
+) -> None:
+    """Add a VM without its ignored differences. A VM `in_creation` is never in sync."""
+    names = names_of(vm.name, vm.tenant, vm.vmid)
+    if vm.status != IN_SYNC and ignored.vm(names):
+        reading.ignored += 1
+        return
+    reading.vms.append(vm)
+    kept = [one for one in vm.options if not ignored.option(names, one.option)]
+    dropped = len(vm.options) - len(kept)
+    if dropped:
+        reading.ignored += dropped
+        vm.options = kept
+        vm.status = status_of(kept)
+        if in_creation and vm.status == IN_SYNC:
+            vm.status = DRIFTED
+
+
+def _add_unlisted(
+    reading: DriftReading,
+    client: Client,
+    planner: FleetPlanner,
+    plans: list[PlannedGuest],
+    scope: DriftScope,
+    prefix: str,
+) -> None:
+    """Add the VMs that are not in the estate, with their names from their nodes."""
+    listed: set[int] = set()
+    for planned in plans:
+        listed |= vmids_of(planned)
+    tenants = scope.tenants or ()
+    rows = unlisted(planner.cluster, listed, tenants, prefix)
+    nodes = {row.node for row in rows}
+    cluster = query_nodes(client, planner.cluster, nodes)
+    rows = unlisted(cluster, listed, tenants, prefix)  # without VMs that were removed since then
+    restored = find_restored(client, filter(seems_bare, rows))
+    reading.warnings += restored.values()
+    for row in rows:
+        if row.vmid in restored:
+            continue
+        vm = describe_unlisted(row, reading.site, prefix)
+        if scope.ignored.vm(names_of(vm.name, vm.tenant, vm.vmid)):
+            reading.ignored += 1
+        else:
+            reading.unlisted.append(vm)
+
+
+def _add_tasks(reading: DriftReading, client: Client, planner: FleetPlanner) -> None:
+    """Add the last task of each VM that differs; `last_task` stays None if no task is known."""
+    existing = [vm for vm in reading.vms if vm.status in _EXISTING]
+    differing: list[ComparedGuest | UnlistedGuest] = [*reading.unlisted, *existing]
+    if not differing:
+        return
+    tasks = _last_tasks(client, planner)
+    for one in differing:
+        one.last_task = described(tasks.get(one.vmid or 0))
+
+
+def _last_tasks(client: Client, planner: FleetPlanner) -> dict[int, TaskRow]:
+    """Return the newest task that may have changed each VM, by VMID."""
+    nodes = [name for name, node in planner.cluster.nodes.items() if node.online]
+    removals = read_removals(client, nodes)
+    answers = read_tasks(client, nodes, TaskQuery(limit=MAX_TASKS), _may_change)
+    found: dict[int, TaskRow] = {}
+    for task in found_in(answers, MAX_TASKS):
+        if task.vmid is not None and not is_of_earlier_guest(task, removals):
+            found.setdefault(task.vmid, task)
+    return found
+
+
+def _may_change(task: TaskRow) -> bool:
+    return task.type not in _HARMLESS
+
+
+def _add_quotas(
+    reading: DriftReading, client: Client, planner: FleetPlanner, items: list[VmItem]
+) -> None:
+    """Add use and limit of each tenant with a quota, or a warning if its use cannot be read."""
+    by_tenant: dict[str, Guest] = {}
+    for item in items:
+        if item.desired.guest.limits and item.desired.guest.tenant:
+            by_tenant.setdefault(item.desired.guest.tenant, item.desired.guest)
+    for tenant in sorted(by_tenant):
+        try:
+            guest = by_tenant[tenant]
+            usage = read_usage(client, guest, planner.cluster.of_type(guest.kind.type))
+        except FleetError as error:
+            reading.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
+            continue
+        limits = by_tenant[tenant].limits or {}
+        reading.quotas += _use_of(tenant, reading.site, limits, total(usage.values()))
+
+
+def _use_of(tenant: str, site: str, limits: Limits, used: QuotaFigures) -> list[QuotaUse]:
+    found: list[QuotaUse] = []
+    for kind in KINDS:
+        limit, in_use = limits.get(kind), getattr(used, kind)
+        if limit is not None:
+            found.append(QuotaUse(tenant, site, kind, in_use, limit, exceeded=in_use > limit))
+    return found

@@ -1,0 +1,182 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Starts or stops one tier: with one bulk action if PVE has it, and other guests one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ...._foundation.cluster.state import fetch_cluster_state, query_nodes
+from ...._foundation.core.errors import FleetError, TaskFailed, TaskTimeout, with_unverified
+from ...._foundation.core.poll import poll
+from ...._foundation.core.propstring import Format, parse
+from ...._foundation.resource.execute import after_writes
+from ...._guests.fleet.execute import VmOutcome
+from ...._guests.fleet.plan import FleetPlanner
+from ...._guests.guest.registry import LISTS
+from ...._guests.kinds.words import TYPES
+from ..execute import execute
+from ..guests import guest_item
+from ..model import START, GuestDecision
+from ..planning import runs
+from ..read import read_active
+from .options import FORCE, STARTED, PowerOptions
+from .plan import OrderedGuest
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+# PVE has bulk actions for the whole cluster since 9.1. C(startall) of a node in older versions
+# pauses for three seconds after each start (pve-manager: PVE/API2/Nodes.pm), so it is slower.
+_BULK_SINCE = (9, 1)
+_STARTUP: Format = {"order": {"default_key": 1}, "up": {}, "down": {}}
+_OWN = frozenset("bulk-start bulk-shutdown qmstart qmshutdown vzstart vzshutdown".split())
+_GRACE = 60  # seconds for the requests of a bulk action, in addition to the shutdowns
+
+
+def await_running_tasks(
+    client: Client, nodes: Collection[str], vmids: set[int], limit: int
+) -> None:
+    """Wait for tasks of an interrupted run: bulk actions, starts and shutdowns of these guests."""
+    known = {"", *map(str, vmids)}
+    for _remaining in poll(client.clock, limit, longest=5.0):
+        rows = [row for node in nodes for row in read_active(client, node)]
+        own = [row for row in rows if row.get("type") in _OWN and str(row.get("id") or "") in known]
+        if not own:
+            return
+
+
+def switch_tier(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest], managed: Collection[int]
+) -> dict[int, FleetError]:
+    """Start or stop the guests of a tier, and return the error of each guest that failed."""
+    bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
+    if len(bulk) < 2 or client.version() < _BULK_SINCE:
+        return _switch_single(client, options, tier)
+    is_finished = _send_bulk(client, options, bulk)
+    try:
+        rest = _still_different(client, options, tier)
+    except FleetError as error:
+        return {turn.row.vmid: _unverified(error, turn, bulk) for turn in tier}
+    reached = [turn for turn in bulk if turn not in rest]
+    late = [turn for turn in rest if turn in bulk and is_finished and not options.starts]
+    errors = {turn.row.vmid: _too_late(turn, options) for turn in late}
+    with after_writes([text for turn in reached for text in turn.summaries]):
+        single = _switch_single(client, options, [turn for turn in rest if turn not in late])
+    return {**errors, **single}
+
+
+def _switch_single(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
+) -> dict[int, FleetError]:
+    """Start or stop guests with a request for each, and return the errors."""
+    decisions = [GuestDecision(turn.row, START, "", planned=turn.planned) for turn in tier]
+    return _errors_of(execute(client, options.limits, decisions))
+
+
+def _errors_of(outcomes: Iterable[VmOutcome]) -> dict[int, FleetError]:
+    return {
+        one.planned.item.desired.guest.vmid: one.error for one in outcomes if one.error is not None
+    }
+
+
+def _unverified(error: FleetError, turn: OrderedGuest, bulk: Sequence[OrderedGuest]) -> FleetError:
+    """Return the error of a guest whose state cannot be read after a bulk action."""
+    if turn not in bulk:
+        return error
+    return with_unverified(error, "; ".join(turn.summaries))
+
+
+def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[OrderedGuest]) -> bool:
+    """Send one bulk action, and return whether its task has ended.
+
+    The outcome of the task is not needed: the state of each guest is read afterwards.
+    """
+    data: dict[str, object] = {
+        "vms": [str(turn.row.vmid) for turn in turns],
+        "max-workers": options.limits.parallel,
+    }
+    action, timeout = "start", options.limits.task_timeout
+    if not options.starts:
+        action = "shutdown"
+        data["timeout"] = options.limits.shutdown_timeout
+        data["force-stop"] = options.unresponsive == FORCE
+        timeout = longest_shutdown(turns, options)
+    try:
+        client.task(
+            "POST",
+            *("cluster", "bulk-action", "guest", action),
+            data=data,
+            attempted=f"Could not {action} {len(turns)} guests",
+            timeout=timeout,
+        )
+    except TaskFailed:
+        return True
+    except FleetError:
+        return False
+    return True
+
+
+def longest_shutdown(turns: Sequence[OrderedGuest], options: PowerOptions) -> int:
+    """Return the seconds that the shutdown of these guests can take (pure). C(down) of a guest
+    replaces the limit of the task (BulkAction/Guest.pm).
+    """
+    limits: list[int] = []
+    for turn in turns:
+        down = parse(str(turn.actual.target.get("startup") or ""), _STARTUP).get("down", "")
+        limits.append(int(down) if down.isdigit() else options.limits.shutdown_timeout)
+    rounds = -(-len(turns) // options.limits.parallel)
+    return rounds * max(limits) + _GRACE
+
+
+def _still_different(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
+) -> list[OrderedGuest]:
+    """Return the guests that are not in the desired state according to their nodes."""
+    cluster = fetch_cluster_state(client.direct(), TYPES)
+    vmids = {turn.row.vmid for turn in tier}
+    nodes = {row.node for row in cluster.guests if row.vmid in vmids}
+    current_rows = {
+        row.vmid: row for row in query_nodes(client.direct(), cluster, nodes, full=True).guests
+    }
+    return [
+        turn
+        for turn in tier
+        if turn.row.vmid in current_rows and runs(current_rows[turn.row.vmid]) != options.starts
+    ]
+
+
+def _too_late(turn: OrderedGuest, options: PowerOptions) -> FleetError:
+    return TaskTimeout(
+        attempted=f"{turn.label} was not stopped",
+        answer=f"it did not shut down in {options.limits.shutdown_timeout} s",
+        next_step="Look at its console, set unresponsive to leave or force, and run again",
+        reason="not stopped in time",
+    )
+
+
+def find_unhealthy(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
+) -> dict[int, FleetError]:
+    """Wait until each guest of a tier answers, and return an error for each that does not."""
+    if options.wait_for == "none" or not tier:
+        return {}
+    items = [
+        guest_item(turn.row, index, options.limits, _conditions(turn, options))
+        for index, turn in enumerate(tier)
+    ]
+    plans = FleetPlanner(client, False, LISTS).plan(items)
+    decisions = [
+        GuestDecision(turn.row, START, "", planned=planned)
+        for turn, planned in zip(tier, sorted(plans, key=lambda one: one.item.index), strict=True)
+    ]
+    return _errors_of(execute(client, options.limits, decisions))
+
+
+def _conditions(turn: OrderedGuest, options: PowerOptions) -> dict[str, object]:
+    """Return the options that wait for a guest. A container has no agent; its address is enough."""
+    wait_for = options.wait_for if turn.actual.kind.saves_memory else "address"
+    return {"state": STARTED, "wait_for": wait_for, "wait_timeout": options.wait_timeout}

@@ -1,0 +1,180 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module power: tier after tier, each complete before the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...._foundation.core.errors import ConfigurationError, FleetError
+from ...._foundation.core.formatting import counted
+from ...._foundation.core.result import Result
+from ...._foundation.resource.execute import after_writes
+from ...._guests.guest.flow.apply import require_permitted
+from ...._guests.guest.registry import list_of
+from ...._guests.guest.start_order import LAST
+from ..guests import fingerprint
+from ..read import read_members
+from ..report import failed
+from .execute import await_running_tasks, find_unhealthy, switch_tier
+from .options import LEAVE, RECORDED, PowerOptions, read_options
+from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
+from .record import read_stopped, write_stopped
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+
+@dataclass
+class _PowerRun:
+    """One run: its finished steps, and the guests that have not reached the state."""
+
+    estate: PowerEstate
+    done: list[str] = field(default_factory=list)
+    errors: dict[int, FleetError] = field(default_factory=dict)
+    stopped_at: str = ""
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Start or stop the guests of tenants in tiers; check mode writes nothing.
+
+    Raises FleetError.
+    """
+    options = read_options(params)
+    recorded = _read_record(options)
+    estate = plan_estate(client, options, recorded)
+    if not check_mode:
+        _quorate, members = read_members(client)
+        online = sorted(node for node, is_online in members.items() if is_online)
+        vmids = {turn.row.vmid for turn in estate.turns}
+        await_running_tasks(client, online, vmids, options.limits.task_timeout)
+        estate = plan_estate(client, options, recorded)
+    _require_planned(estate, options)
+    work = _PowerRun(estate)
+    if check_mode and options.unresponsive != LEAVE:
+        require_permitted(client, [turn.planned.vm_plan for turn in estate.turns])
+    if not check_mode:
+        _execute(client, options, work, recorded)
+    return _result(options, work)
+
+
+def _read_record(options: PowerOptions) -> dict[int, str] | None:
+    """Return the recorded guests, or None without a record. Raises ConfigurationError."""
+    if not options.record:
+        return None
+    recorded = read_stopped(options.record)
+    if recorded is None and options.starts and options.selection == RECORDED:
+        raise ConfigurationError(
+            attempted=f"The record {options.record} could not be used",
+            answer="there is no such file, so the guests that a stop has stopped are not known",
+            next_step="Correct the path, or set selection to onboot or all to start guests without "
+            "a record",
+            reason="no record",
+        )
+    return recorded
+
+
+def _require_planned(estate: PowerEstate, options: PowerOptions) -> None:
+    """Raise the errors of the guests without a plan, unless `unresponsive` is C(leave)."""
+    if not estate.refused or options.unresponsive == LEAVE:
+        return
+    errors = {one.row.vmid: one.planned.error for one in estate.refused if one.planned is not None}
+    found = {vmid: error for vmid, error in errors.items() if error is not None}
+    raise failed(f"{counted(len(found), 'guest')} could not be planned", found, estate.refused)
+
+
+def _execute(
+    client: Client, options: PowerOptions, work: _PowerRun, recorded: Mapping[int, str] | None
+) -> None:
+    """Carry out the tiers in order. The record is written before the first guest stops, and emptied
+    after the last one has started.
+    """
+    keeps_record = options.record and not options.starts
+    if keeps_record and (work.estate.turns or recorded is None):
+        marks = {turn.row.vmid: fingerprint(turn.actual) for turn in work.estate.turns}
+        write_stopped(options.record, {**(recorded or {}), **marks})
+    for tier in work.estate.tiers:
+        with after_writes(work.done):
+            errors = switch_tier(client, options, tier, work.estate.managed)
+        reached = [turn for turn in tier if turn.row.vmid not in errors]
+        work.done += [text for turn in reached for text in turn.summaries]
+        if options.starts:
+            with after_writes(work.done):
+                errors |= find_unhealthy(client, options, reached)
+        for error in errors.values():
+            work.done += error.details.get("done", ())
+        work.errors |= errors
+        if errors and options.unresponsive != LEAVE:
+            work.stopped_at = name_of(tier)
+            return
+    if recorded and options.starts and not work.errors:
+        write_stopped(options.record, {})
+
+
+def _result(options: PowerOptions, work: _PowerRun) -> Result:
+    turns = work.estate.turns
+    plan = [text for turn in turns for text in turn.summaries]
+    unchanged = {one.label: one.why for one in work.estate.refused}
+    failure = None
+    if work.stopped_at:
+        number = counted(len(work.errors), "guest")
+        attempted = f"{number} of the {work.stopped_at} did not become {options.state}"
+        failure = failed(attempted, work.errors, turns)
+    else:
+        labels = {turn.row.vmid: turn.label for turn in turns}
+        unchanged |= {labels[vmid]: error.message for vmid, error in work.errors.items()}
+    values: dict[str, Any] = {
+        "power": {
+            "state": options.state,
+            "tiers": [
+                {
+                    "order": None if tier[0].order == LAST else tier[0].order,
+                    "guests": [_row_of(turn) for turn in tier],
+                }
+                for tier in work.estate.tiers
+            ],
+            "unchanged": sorted(unchanged),
+        },
+        "report": _lines(options, work.estate),
+        "plan": plan,
+        "done": work.done,
+    }
+    changed = bool(plan if failure is None else work.done)
+    warnings = (
+        *work.estate.warnings,
+        *(f"{label} is unchanged: {why}" for label, why in unchanged.items()),
+    )
+    return Result(changed, values, _diff(options, turns), warnings, failure)
+
+
+def _row_of(turn: OrderedGuest) -> dict[str, Any]:
+    row = turn.row
+    return {
+        "kind": list_of(row.type).flow.key,
+        "vmid": row.vmid,
+        "name": row.own_name,
+        "node": row.node,
+        "status": turn.actual.status,
+    }
+
+
+def _diff(options: PowerOptions, turns: list[OrderedGuest]) -> dict[str, Any]:
+    after = "running" if options.starts else "stopped"
+    return {
+        "before": {turn.label: turn.actual.status for turn in turns},
+        "after": {turn.label: after for turn in turns},
+    }
+
+
+def _lines(options: PowerOptions, estate: PowerEstate) -> list[str]:
+    """Return one line for each tier, for people."""
+    word = "start" if options.starts else "stop"
+    lines: list[str] = []
+    for number, tier in enumerate(estate.tiers, start=1):
+        names = ", ".join(turn.label for turn in tier)
+        lines.append(f"tier {number}, {name_of(tier)}: {word} {names}")
+    return lines or [f"nothing to {word}"]

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module task: waits for a task of Proxmox VE, or stops it.
+
+Source: pve-manager, PVE/API2/Tasks.pm, stop_task: users can stop their own tasks, and all tasks if
+they have Sys.Modify on the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._foundation.api.protocols import Reader
+from ..._foundation.api.tasks import task_log, task_warnings
+from ..._foundation.api.upid import Upid
+from ..._foundation.core import validate
+from ..._foundation.core.errors import TaskTimeout
+from ..._foundation.core.failures.classify import LOG_LINES
+from ..._foundation.core.poll import poll
+from ..._foundation.core.result import Result
+from ..._foundation.resource.engine import Resource, apply_plan
+from ..._foundation.resource.execute import Execution
+from ..._foundation.resource.plan import Plan, Step
+from ..._foundation.resource.result import result_of
+from .query import read_upid
+from .read import read_task
+from .row import RUNNING, TaskRow, describe_task
+
+if TYPE_CHECKING:
+    from ..._foundation.api.client import Client
+
+STOPPED = "stopped"
+_UNKNOWN_YET = ("ended", "duration")  # only the list of the node has them
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Wait for a task or stop it, and return its result. Check mode neither stops a task nor waits
+    for it.
+
+    Raises the error of a failed task, except with C(state=stopped).
+    """
+    upid = read_upid(params["upid"])
+    timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
+    if params["state"] == STOPPED:
+        return apply_plan(_TaskStop(client, upid, timeout), check_mode)
+    task = read_task(client, upid)
+    if check_mode and task.status == RUNNING:
+        return _result(client, Plan(), task)
+    client.wait(upid.text, timeout=timeout)
+    return _result(client, Plan(), read_task(client, upid))
+
+
+def plan_stop(task: TaskRow) -> Plan:
+    """Return the step that stops a task, none if it has ended (pure)."""
+    if task.status != RUNNING:
+        return Plan()
+    about = f" of {task.id}" if task.id else ""
+    summary = f"Stop task {task.type}{about} on node {task.node}"
+    path = ("nodes", task.node, "tasks", task.upid)
+    step = Step("stop", summary, "DELETE", path, is_task=False)
+    return Plan((step,), {"status": task.status}, {"status": STOPPED})
+
+
+class _TaskStop(Resource[Result]):
+    """A task of Proxmox VE that this run stops."""
+
+    def __init__(self, client: Client, upid: Upid, timeout: int) -> None:
+        self.client = client
+        self.upid = upid
+        self.timeout = timeout
+        self.task = read_task(client, upid)
+        self.plan = plan_stop(self.task)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        self.task = read_task(self.client, self.upid)
+        return plan_stop(self.task)
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the check after a lost answer: a task that still runs is stopped again."""
+        return lambda: None if self.replan((), True).changed else True
+
+    def await_final(self) -> tuple[str, ...]:
+        """Wait until the task has ended. Raises TaskTimeout."""
+        for _remaining in poll(self.client.clock, self.timeout):
+            if not self.replan((), False).changed:
+                return ()
+        raise TaskTimeout(
+            attempted=f"Timed out after {self.timeout} s waiting for the end of {self.upid.text}",
+            answer="it still runs after the request to stop it",
+            next_step="Run this again, or look at the processes of its node",
+            reason="task still runs",
+            upid=self.upid.text,
+            dispatched=True,
+        )
+
+    def preview(self) -> Result:
+        return _result(self.client, self.plan, self.task)
+
+    def report(self, execution: Execution) -> Result:
+        return _result(self.client, self.plan, self.task, execution.done)
+
+
+def _result(client: Reader, plan: Plan, task: TaskRow, done: Sequence[str] = ()) -> Result:
+    """Return a task with its warnings and the end of its log, as far as the log can be read."""
+    log = task_log(client, task.upid)
+    row = {name: value for name, value in describe_task(task).items() if name not in _UNKNOWN_YET}
+    warnings = list(task_warnings(log))
+    described = {**row, "warnings": warnings, "log": log[-LOG_LINES:]}
+    header = f"task {task.upid}"
+    execution = Execution(tuple(done), tuple(warnings))
+    return result_of(plan, {"task": described}, execution, header=header)

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans the rounds of a drill: the place of each copy, and the copies that exist at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...._foundation.cluster.drill.copies import is_marked
+from ...._foundation.cluster.state import ClusterState, VmRow
+from ...._foundation.core.errors import Conflict, FleetError, NodeUnhealthy, QuotaExceeded
+from ...._guests.fleet.plan import reserve
+from ...._guests.fleet.reservations import PlanningView
+from ...._guests.guest.flow.flow import GuestPlan
+from ..choose import ChosenArchive
+from ..desired import DesiredRestore
+from ..run import context_of
+from .record import GuestKey, RestoreProof
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+_NO_ROOM = (QuotaExceeded, NodeUnhealthy)
+
+
+@dataclass(frozen=True)
+class DrillRestore:
+    """A guest to restore: its archive, and the restore that makes the copy."""
+
+    chosen: ChosenArchive
+    restore: DesiredRestore
+
+
+@dataclass(frozen=True)
+class PlannedCopy:
+    """A copy with the node, VMID and storages that it would get now."""
+
+    copying: DrillRestore
+    node: str
+    vmid: int
+    storages: tuple[str, ...]
+    plan: GuestPlan[Any] | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps in words."""
+        return tuple(self.plan.plan.summaries) if self.plan is not None else ()
+
+
+@dataclass(frozen=True)
+class DrillRounds:
+    """The copies by round, and the guests that cannot be copied, each with the error."""
+
+    rounds: tuple[tuple[PlannedCopy, ...], ...]
+    refused: tuple[tuple[DrillRestore, FleetError], ...]
+
+
+def plan_rounds(
+    client: Client, cluster: ClusterState, tasks: Sequence[DrillRestore], copies: int
+) -> DrillRounds:
+    """Return the rounds in which the guests are restored, each with at most `copies` copies.
+
+    Each round begins with the present capacity, because the copies of the previous round are
+    removed. A guest that does not fit next to others waits for a later round; a guest that does not
+    fit alone is refused. `client` must cache the answers of repeated requests.
+    """
+    rounds: list[tuple[PlannedCopy, ...]] = []
+    refused: list[tuple[DrillRestore, FleetError]] = []
+    queue = list(tasks)
+    while queue:
+        filled = _fill_round(client, cluster, queue, copies)
+        refused += filled.refused
+        queue = filled.later
+        if filled.planned:
+            rounds.append(tuple(filled.planned))
+    return DrillRounds(tuple(rounds), tuple(refused))
+
+
+@dataclass
+class _DrillRound:
+    planned: list[PlannedCopy]
+    later: list[DrillRestore]
+    refused: list[tuple[DrillRestore, FleetError]]
+
+
+def _fill_round(
+    client: Client, cluster: ClusterState, queue: Sequence[DrillRestore], copies: int
+) -> _DrillRound:
+    view = PlanningView(client, cluster)
+    filled = _DrillRound([], [], [])
+    for task in queue:
+        if len(filled.planned) == copies:
+            filled.later.append(task)
+            continue
+        try:
+            filled.planned.append(plan_copy(client, view, task))
+        except _NO_ROOM as error:
+            if filled.planned:
+                filled.later.append(task)
+            else:
+                filled.refused.append((task, error))
+        except FleetError as error:
+            filled.refused.append((task, error))
+    return filled
+
+
+def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> PlannedCopy:
+    """Return the planned copy, and reserve its capacity in the view. Raises FleetError."""
+    kind = task.chosen.kind
+    flow, context = context_of(client, task.restore, task.chosen, task.restore.new_name, True)
+    context = replace(context, cluster_view=view.of(kind.type))
+    cluster = context.cluster_view.now()
+    plan: GuestPlan[Any] = flow.plan_missing(context, cluster, cluster)
+    draft = plan.draft
+    if draft is None:
+        raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
+    reserve(view, plan)
+    storages = sorted(kind.storages_in(draft.placed.blueprint.config))
+    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), plan)
+
+
+@dataclass(frozen=True)
+class DrillSelection:
+    """The choice of guests: only guests without a proof in the last `unproven_for` seconds, and at
+    most `sample` of them, the longest unproven first.
+    """
+
+    now: float
+    unproven_for: int | None = None
+    sample: int | None = None
+
+
+def choose_due(
+    rows: Iterable[VmRow], proofs: Mapping[GuestKey, RestoreProof], due: DrillSelection
+) -> list[VmRow]:
+    """Return the guests to restore, sorted by VMID, without templates and copies of drills."""
+    ages: dict[int, float] = {}
+    known: dict[int, VmRow] = {}
+    for row in rows:
+        if row.template or is_marked(row.tags):
+            continue
+        proof = proofs.get((row.type, row.vmid, row.own_name))
+        age = float("inf") if proof is None else due.now - proof.time
+        if due.unproven_for is None or age > due.unproven_for:
+            ages[row.vmid], known[row.vmid] = age, row
+    oldest_first = sorted(ages, key=lambda vmid: (-ages[vmid], vmid))
+    return [known[vmid] for vmid in sorted(oldest_first[: due.sample])]

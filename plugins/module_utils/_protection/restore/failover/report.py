@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The result of module failover (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...._foundation.core.failures.several import FailedGuest, failure_of_several
+from ...._foundation.core.result import Result
+from ...._foundation.core.times import iso
+from ...._guests.guest.plan.archive import warn_of_unsaved
+from ...._guests.guest.start_order import LAST
+from ..drill.create import CopyResult, DrillContext
+from .desired import DesiredFailover
+from .execute import FailoverResult, empty_result
+from .plan import KEEP, FailoverPlan, PlannedRecovery
+
+PLANNED, UP, RESTORED, UNCHANGED, FAILED = "planned", "up", "restored", "unchanged", "failed"
+_COPY = {"copy_vmid": "new_vmid", "copy_name": "new_name"}
+
+
+def preview(desired: DesiredFailover, plan: FailoverPlan, context: DrillContext) -> Result:
+    """Return the result of a plan that was not executed."""
+    rows: list[dict[str, Any]] = []
+    for one in plan.guests:
+        row = _row(one, empty_result(one), context)
+        outcome = UNCHANGED if one.action == KEEP else PLANNED
+        place = {"new_vmid": one.vmid, "new_name": one.name, "node": one.node}
+        rows.append({**row, **place, "outcome": outcome})
+    values = _values(desired, plan, context, rows)
+    return Result(bool(plan.steps), values, _diff(plan), _warnings(plan))
+
+
+def report(
+    desired: DesiredFailover,
+    plan: FailoverPlan,
+    context: DrillContext,
+    result: FailoverResult,
+    seconds: float,
+) -> Result:
+    """Return the result of a run that took these seconds, with the failure of failed guests."""
+    rows: list[dict[str, Any]] = []
+    failures: list[FailedGuest] = []
+    for one, guest in result.guests:
+        rows.append({**_row(one, guest, context), "outcome": _outcome(one, guest)})
+        if guest.error is not None:
+            failures.append(FailedGuest(one.incoming.label, guest.error))
+    labels = [one.incoming.label for one, _guest in result.guests]
+    failure = failure_of_several(failures, labels) if failures else None
+    values = _values(desired, plan, context, rows)
+    values |= {"done": result.done, "recovery_time": round(seconds)}
+    return Result(bool(result.done), values, _diff(plan), _warnings(plan), failure=failure)
+
+
+def _row(one: PlannedRecovery, result: CopyResult, context: DrillContext) -> dict[str, Any]:
+    row = {_COPY.get(key, key): value for key, value in result.as_row(context).items()}
+    order = one.incoming.order
+    return {**row, "order": None if order == LAST else order}
+
+
+def _outcome(one: PlannedRecovery, result: CopyResult) -> str:
+    if result.error is not None:
+        return FAILED
+    if one.action == KEEP:
+        return UNCHANGED
+    return UP if one.incoming.starts else RESTORED
+
+
+def _values(
+    desired: DesiredFailover,
+    plan: FailoverPlan,
+    context: DrillContext,
+    rows: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    skipped: list[dict[str, Any]] = []
+    for chosen, reason in plan.chosen.skipped:
+        vmid, name = chosen.archive.vmid, chosen.name
+        skipped.append({"vmid": vmid, "name": name, "reason": reason})
+    ages = [int(row["archive_age"]) for row in rows]
+    return {
+        "run": desired.run,
+        "began": iso(context.now),
+        "rehearsal": desired.rehearsal,
+        "guests": list(rows),
+        "moves": [],
+        "skipped": skipped,
+        "recovery_point": max(ages, default=None),
+        "recovery_time": None,
+        "report": [*map(_line, rows), *map(_skipped_line, skipped)],
+        "plan": list(plan.steps),
+        "done": [],
+    }
+
+
+def _warnings(plan: FailoverPlan) -> tuple[str, ...]:
+    """Return a warning about each guest with disks whose data is not in its archive."""
+    warnings: list[str] = []
+    for one in plan.guests:
+        chosen = one.incoming.chosen
+        if chosen.unsaved:
+            warnings += warn_of_unsaved(chosen.kind, one.incoming.label, chosen.config)
+    return tuple(warnings)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    guest = f"{row['name']} ({row['vmid']}) {row['outcome']}"
+    if row["msg"]:
+        return f"{guest}: {row['msg']}"
+    left_out = ", ".join(row["left_out"])
+    without = f", without the data of {left_out}" if left_out else ""
+    return f"{guest}: {row['new_vmid']} on node {row['node']}, from {row['volume']}{without}"
+
+
+def _skipped_line(row: Mapping[str, Any]) -> str:
+    return f"{row['name']} ({row['vmid']}) left out: {row['reason']}"
+
+
+def _diff(plan: FailoverPlan) -> dict[str, list[str]]:
+    return {"before": [], "after": list(plan.steps)}

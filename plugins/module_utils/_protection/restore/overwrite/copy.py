@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The full clone that keeps the state of a guest before an archive overwrites it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...._foundation.cluster.state import ClusterState
+from ...._foundation.cluster.view import ClusterView
+from ...._foundation.core.errors import Conflict, FleetError, PermissionDenied
+from ...._foundation.spec.clone import clone_spec
+from ...._foundation.spec.fleet import with_defaults
+from ...._guests.guest.clone.options import read_clone_as
+from ...._guests.guest.clone.run import plan_clone_of
+from ...._guests.guest.flow.flow import GuestPlan
+from ...._guests.guest.registry import list_of
+from ...._guests.kinds.model import Actual, Guest
+from ...._operation.tasks.query import TaskQuery
+from ...._operation.tasks.read import read_tasks
+from ...._operation.tasks.row import newest_first
+from ..desired import DesiredRestore
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+# PVE's types of tasks that clone a guest (the ID is the VMID of the source), and that restore one.
+_CLONES, _RESTORES = (["qmclone"], ["vzclone"]), ("qmrestore", "vzrestore")
+_TASKS = 10  # tasks of a guest to read
+_LIMITS = ("quota", "quotas")
+
+
+def plan_copy(
+    client: Client, restore: DesiredRestore, guest: Guest, actual: Actual, cluster: ClusterState
+) -> GuestPlan[Any]:
+    """Return the plan of the copy. The copy is placed and counted like any clone, is stopped, and
+    does not start with its node. Raises FleetError if it cannot be made.
+    """
+    one = list_of(actual.kind.type)
+    wanted = {
+        "name": restore.keep_name,
+        "source": str(actual.vmid),
+        "full": True,
+        "onboot": False,
+        "tenant": guest.tenant,
+        "tenant_prefix": guest.tenant_prefix,
+        "pool": actual.pool,
+        "storage": restore.keep_storage,
+        "task_timeout": restore.timeout,
+        **{name: restore.options.get(name) for name in _LIMITS},
+    }
+    options = read_clone_as(one, with_defaults(clone_spec(), wanted))
+    view = ClusterView(client, {actual.kind.type})
+    context = one.context(client, options.desired, options.settings, False, view)
+    return plan_clone_of(one.with_facts(context), cluster.of_type(actual.kind.type))
+
+
+@dataclass(frozen=True)
+class CopyFacts:
+    """Whether an existing copy has the present state of the guest, and the privileges that the
+    login lacks for a new one.
+    """
+
+    is_present: bool = True
+    missing: tuple[str, ...] = ()
+
+
+def read_facts(client: Client, plan: GuestPlan[Any], actual: Actual) -> CopyFacts:
+    """Return the facts about the copy of a guest; up to three requests."""
+    if plan.actual is not None:
+        return CopyFacts(is_present=_is_present(client, actual, plan.actual))
+    vmid = plan.draft.vmid if plan.draft is not None else 0
+    places = {"VM.Clone": [f"/vms/{actual.vmid}"], "VM.Allocate": [f"/vms/{vmid}"]}
+    if actual.pool:
+        places["VM.Allocate"].append(f"/pool/{actual.pool}")
+    missing: list[str] = []
+    for privilege, paths in places.items():
+        held: set[str] = set()
+        for path in paths:
+            answer = client.get("access", "permissions", path=path) or {}
+            held |= (answer.get(path) or {}).keys()
+        if privilege not in held:
+            missing.append(f"{privilege} on {' or '.join(paths)}")
+    return CopyFacts(missing=tuple(missing))
+
+
+def require_copy(plan: GuestPlan[Any], facts: CopyFacts, actual: Actual) -> None:
+    """Raise Conflict for a copy of another state, and PermissionDenied if the login cannot clone
+    the guest (pure). PVE would refuse the clone only after the guest was stopped (qemu-server:
+    API2/Qemu.pm, clone_vm).
+    """
+    attempted = f"{actual.label} was not overwritten"
+    if plan.actual is not None and not facts.is_present:
+        raise Conflict(
+            attempted=attempted,
+            answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
+            next_step="Give another keep_name, or remove the earlier copy",
+            reason="copy exists",
+        )
+    if facts.missing:
+        raise PermissionDenied(
+            attempted=attempted,
+            answer=f"its copy needs {', '.join(facts.missing)}",
+            next_step="Grant it to the user or token, or keep the state with keep=archive",
+            reason="missing privilege",
+        )
+
+
+def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
+    """Return whether a copy has the state of a guest before its last restore; one request.
+
+    This is true if both are stopped, and the guest's last task other than restores is a clone.
+    """
+    if actual.running or copy.running:
+        return False
+    query = TaskQuery(limit=_TASKS, vmid=actual.vmid)
+    tasks = read_tasks(client, [actual.node], query)[actual.node]
+    if isinstance(tasks, FleetError):
+        return False
+    others = [task.type for task in newest_first(tasks) if task.type not in _RESTORES]
+    return others[:1] in _CLONES
+
+
+def summary_of(plan: GuestPlan[Any], actual: Actual) -> str:
+    """Return the summary of the step that makes the copy (pure)."""
+    name = plan.context.desired.guest.name
+    vmid, node = (0, "")
+    if plan.draft is not None:
+        vmid, node = plan.draft.vmid, plan.draft.node
+    elif plan.actual is not None:
+        vmid, node = plan.actual.vmid, plan.actual.node
+    copy = f"{actual.kind.noun} '{name}' ({vmid}) on node {node}"
+    return f"Keep the state of {actual.label} as its copy {copy}"

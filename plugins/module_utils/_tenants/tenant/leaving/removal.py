@@ -1,0 +1,314 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Removes a tenant: its guests, rights, tokens, user, group, roles, pool and tag, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...._foundation.api.layers.caching import CachingReader
+from ...._foundation.cluster.state import VmRow, with_names, with_other_names
+from ...._foundation.core.errors import ConfigurationError, StrayGuests
+from ...._foundation.core.failures.several import FailedGuest, failure_of_several
+from ...._foundation.core.result import Result
+from ...._foundation.resource.decide import read_desired
+from ...._foundation.resource.table import Members
+from ...._foundation.spec.fleet import fleet_spec, with_defaults
+from ...._guests.fleet.items import read_estate
+from ...._guests.fleet.report import row_of
+from ...._guests.fleet.run import SiteWork, work_on
+from ...._guests.guest.registry import LISTS, list_of, list_of_key
+from ...access.checks.user_check import precheck_user
+from ...access.grants import Grant
+from ...access.group import GROUP
+from ...access.login.credentials import LoginKeeper
+from ...access.pool import POOL
+from ...access.role import ROLE
+from ...access.user import USER
+from ..checks import lacking_privileges, require_privileges
+from ..facts import (
+    LISTED_GROUP,
+    LISTED_ROLE,
+    LISTED_USER,
+    Rights,
+    TenantFacts,
+    by_path,
+    entries_of,
+    other_rights,
+    own_rights,
+    read_facts,
+    with_pool,
+)
+from ..guests import TenantGuests, names_of, require_no_strays
+from ..login.token import absent_token_resource
+from ..marks import TenantRemovals, is_established, leaving_of, require_established, stray_tokens
+from ..model import Tenant
+from ..network.work import plan_removal
+from ..own_loss import own_warnings
+from ..tenant_resources import TenantResource, rights_on, tag_resource
+from ..work import (
+    PlannedResource,
+    TenantProgress,
+    diff_of,
+    execute_resources,
+    plan_resources,
+    summaries,
+    with_precheck,
+)
+from .remaining_guests import pool_check, read_guests, require_no_remaining_guests
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
+
+# The options of module vms for the removal of guests.
+_OF_VMS = ("graceful", "force", "shutdown_timeout", "task_timeout", "protection", "parallel")
+
+
+def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """Remove a tenant; in check mode return the whole plan and write nothing.
+
+    Nothing is removed if a part of the plan is refused.
+    """
+    keeper, about_file = LoginKeeper.open_for_removal(params, tenant.name)
+    reader = CachingReader(client)
+    facts = read_facts(reader)
+    cluster = with_names(reader, facts.cluster)
+    nodes = {row.node for row in cluster.others.values()}
+    facts = replace(facts, cluster=with_other_names(reader, cluster, nodes))
+    # Read after the guests, so a VM removed in between does not look like a member without a VM.
+    facts = with_pool(facts, tenant, reader)
+    require_established(tenant, facts, f"{tenant.label} was not removed")
+    guests = read_guests(tenant, facts, client)
+    if params["strays"] == "stop":
+        require_no_strays(tenant, guests, stray_tokens(tenant, facts))
+    leaving = _leaving(guests, params)
+    staying = _staying(guests, params)
+    strays = {"remove": stray_tokens(tenant, facts)}.get(params["strays"], [])
+    removed = leaving_of(tenant, facts, strays)
+    planned = plan_resources(_resources(tenant, facts, removed, reader), reader)
+    planned += plan_resources(_pool_resources(tenant, removed, staying, leaving), reader)
+    networks = plan_removal(tenant, [row.vmid for row in leaving], reader)
+    foreseen = _work_on_vms(tenant, params, leaving, client, check_mode=True)
+    _all_removed(tenant, foreseen)
+    rows = _removed_rows(foreseen)
+    changed = bool(rows or planned or networks.parts or keeper.summary_of_removal)
+    if changed and not check_mode:
+        _require_confirmed(tenant, params, leaving)
+    require_privileges(tenant, lacking_privileges(reader, tenant, planned, networks.kinds))
+    own = own_warnings(tenant, client.login, facts, planned)
+    report = TenantProgress(blinds=bool(own), warnings=own)
+    if changed and not check_mode:
+        work = _work_on_vms(tenant, params, leaving, client, check_mode=False)
+        report.done += _lines(work, "done")
+        try:
+            report.run(lambda: _all_removed(tenant, work))
+            networks.written(client, report)
+            execute_resources(planned, client, report)
+            if not own:
+                report.run(partial(require_no_remaining_guests, tenant, facts, leaving, client))
+        except StrayGuests as error:
+            if not error.came_after_changes:
+                raise
+            raise error.on(attempted=f"{tenant.label} was not removed completely") from error
+        if keeper.summary_of_removal:
+            report.run(keeper.remove)
+    values = {
+        "tenant": None,
+        "credentials": None,
+        "vms": [_which(row) for row in rows],
+        "plan": [
+            *_lines(foreseen, "plan"),
+            *networks.summaries,
+            *summaries(planned),
+            *keeper.summary_of_removal,
+        ],
+        "done": report.done,
+    }
+    kept = [f"Kept: {line}" for line in staying.strays]
+    warnings = (*report.warnings, *removed.kept, *kept, *networks.warnings, *about_file)
+    diff = networks.with_diff(_diff(rows, planned, keeper))
+    return Result(changed, values, diff, warnings)
+
+
+def _which(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kind, name, VMID and node of the guest in a report."""
+    return {"kind": row["kind"], "name": row["name"], "vmid": row["vmid"], "node": row["node"]}
+
+
+def _diff(
+    rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: LoginKeeper
+) -> dict[str, Any]:
+    """Return the diff of the removal: VMs, other resources, and the file."""
+    before = {_name_of(row): row[row["kind"]] or {} for row in rows}
+    diff = diff_of(planned)
+    before.update(diff["before"])
+    if keeper.summary_of_removal:
+        before[keeper.label] = {"state": "present"}
+    return {"before": before, "after": diff["after"]}
+
+
+def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
+    rows = list(guests.own)
+    if params["strays"] == "remove":
+        rows += [*guests.outside, *guests.untagged, *guests.in_creation]
+    return sorted(rows, key=lambda row: row.vmid)
+
+
+def _staying(guests: TenantGuests, params: Mapping[str, Any]) -> TenantGuests:
+    staying = replace(guests, own=())
+    if params["strays"] == "remove":
+        return replace(staying, outside=(), untagged=(), in_creation=())
+    return staying
+
+
+def _work_on_vms(
+    tenant: Tenant,
+    params: Mapping[str, Any],
+    rows: Sequence[VmRow],
+    client: Client,
+    *,
+    check_mode: bool,
+) -> SiteWork:
+    """Remove the guests as module vms does, after a check of each owner."""
+    given: dict[str, Any] = {of.option: [] for of in LISTS}
+    for row in rows:
+        item: dict[str, Any] = {"vmid": row.vmid}
+        if tenant.tag in row.tags:
+            item.update(tenant=tenant.name, tenant_prefix=tenant.prefix)
+        given[list_of(row.type).option].append(item)
+    given["remove"] = True
+    for name in _OF_VMS:
+        if params.get(name) is not None:
+            given[name] = params[name]
+    options = with_defaults(fleet_spec(), given)
+    return work_on(read_estate(options, client), client, check_mode)
+
+
+def _removed_rows(work: SiteWork) -> list[dict[str, Any]]:
+    """Return the reports about the VMs that are removed."""
+    rows = map(row_of, work.outcomes)
+    return [row for row in rows if row["changed"]]
+
+
+def _lines(work: SiteWork, name: str) -> list[str]:
+    """Return the lines C(plan) or C(done) of all VMs."""
+    lines: list[str] = []
+    for outcome in work.outcomes:
+        lines += row_of(outcome)[name]
+    return lines
+
+
+def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
+    """Raise one error for all VMs that were not, or cannot be, removed."""
+    failures: list[FailedGuest] = []
+    labels = [one.planned.item.desired.guest.label for one in work.outcomes]
+    for label, outcome in zip(labels, work.outcomes, strict=True):
+        if outcome.error is not None:
+            failures.append(FailedGuest(label, outcome.error))
+    if not failures:
+        return Result()
+    error = failures[0].error
+    if len(work.outcomes) > 1:
+        error = failure_of_several(failures, labels)
+    step = f"{error.next_step}; the other parts of {tenant.label} were kept"
+    details = dict(error.details)
+    details.pop("done", None)  # the report contains the steps of all VMs
+    raise error.on(next_step=step, details=details)
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    noun = list_of_key(row["kind"]).kind.noun
+    return f"{noun} '{row['name']}' ({row['vmid']})" if row["name"] else f"{noun} {row['vmid']}"
+
+
+def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence[VmRow]) -> None:
+    """Raise ConfigurationError unless the task names the tenant once more."""
+    if params.get("confirm") == tenant.name:
+        return
+    raise ConfigurationError(
+        attempted=f"{tenant.label} was not removed",
+        answer=f"confirm does not name it; the guests that would go: {names_of(rows) or 'none'}",
+        next_step=f"Look at the plan in check mode, then set confirm={tenant.name}",
+        reason="not confirmed",
+    )
+
+
+def _resources(
+    tenant: Tenant, facts: TenantFacts, leaving: TenantRemovals, reader: Client
+) -> list[TenantResource]:
+    """Return the removals of all objects except VMs and the pool, in the order of execution.
+
+    Objects without a mark are removed before objects with a mark, so another run can complete an
+    interrupted removal.
+    """
+    resources: list[TenantResource] = []
+    for path, grants in _rights(tenant, facts, leaving).items():
+        resources.append(rights_on(path, grants, present=False))
+    if is_established(tenant, facts):
+        resources.append(tag_resource(tenant, registered=False))
+        for role in sorted(facts.roles.keys() & tenant.roles.values()):
+            resources.append(TenantResource(LISTED_ROLE, ROLE, read_desired(ROLE, _absent(role))))
+    resources += [absent_token_resource(user, name) for user, name in sorted(leaving.tokens)]
+    if leaving.user:
+        user = TenantResource(LISTED_USER, USER, read_desired(USER, _absent(tenant.user)))
+        resources += with_precheck([user], partial(precheck_user, reader.connection))
+    if leaving.group:
+        group = _absent(str(tenant.group))
+        resources.append(TenantResource(LISTED_GROUP, GROUP, read_desired(GROUP, group)))
+    return resources
+
+
+def _absent(name: str) -> dict[str, Any]:
+    return {"name": name, "state": "absent", "force": True}
+
+
+def _pool_resources(
+    tenant: Tenant, leaving: TenantRemovals, staying: TenantGuests, vms: Sequence[VmRow]
+) -> list[TenantResource]:
+    """Return the removal of the pool, or [] if the pool stays.
+
+    It is planned without `vms`, which are removed first.
+    """
+    if not leaving.pool:
+        return []
+    gone = {row.vmid for row in vms}
+    members = [_without(group, gone) for group in POOL.members]
+    table = replace(POOL, precheck=pool_check(tenant, staying.vmids))
+    reads = replace(table, members=tuple(members))
+    return [TenantResource(reads, table, read_desired(POOL, _absent(tenant.pool)))]
+
+
+def _without(group: Members, gone: AbstractSet[int]) -> Members:
+    """Return a group of members that reads all members except `gone`."""
+    return replace(group, read=lambda answer: group.read(answer) - gone)
+
+
+def _rights(tenant: Tenant, facts: TenantFacts, leaving: TenantRemovals) -> Rights:
+    """Return the rights to remove, by path: of the tenant's roles, and of a pool, user, group or
+    token that is removed.
+    """
+    pool = f"/pool/{tenant.pool}"
+    going = entries_of(own_rights(tenant, facts))
+    if leaving.pool:
+        going += [(pool, grant) for grant in facts.rights.get(pool, ())]
+    for path, grant in entries_of(other_rights(tenant, facts)):
+        if _is_removed(leaving, grant):
+            going.append((path, grant))
+    return by_path(going)
+
+
+def _is_removed(leaving: TenantRemovals, grant: Grant) -> bool:
+    """Return whether a right from another role belongs to a removed user, group or token."""
+    user, _mark, name = grant.who.partition("!")
+    removed = {
+        "group": leaving.group,
+        "user": leaving.user,
+        "token": (user, name) in leaving.tokens,
+    }
+    return removed[grant.kind]

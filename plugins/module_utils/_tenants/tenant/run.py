@@ -1,0 +1,205 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..._foundation.api.layers.caching import CachingReader
+from ..._foundation.core.errors import FleetError
+from ..._foundation.core.result import Result
+from ..access.checks.user_check import precheck_user
+from ..access.login.credentials import LoginKeeper
+from ..access.role import precheck_role
+from .checks import (
+    bridges_of_templates,
+    find_templates,
+    giver_check,
+    lacking_privileges,
+    require_objects,
+    require_own_names,
+    require_privileges,
+    with_template_names,
+)
+from .describe import describe, notes, privileged_among
+from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests, with_pool
+from .leaving.removal import remove
+from .login.rotation import rotate
+from .login.token import (
+    adopted_token_resources,
+    creates,
+    current_token,
+    plan_token,
+    require_known_secret,
+    with_token_name,
+    write_token,
+)
+from .login.token_age import warnings_of as token_warnings
+from .marks import require_own_user
+from .model import Tenant, read_tenant
+from .network.unisolated import find_unisolated
+from .network.unisolated import warnings_of as unisolated_warnings
+from .network.work import PlannedNetworks, described_networks, plan_networks
+from .own_loss import own_warnings
+from .tenant_resources import (
+    TenantResource,
+    group_resources,
+    pool_resource,
+    right_resources,
+    role_resources,
+    tag_resource,
+    unused_role_resources,
+    user_resources,
+    wanted_privileges,
+)
+from .work import (
+    PlannedResource,
+    TenantProgress,
+    diff_of,
+    execute_resources,
+    plan_resources,
+    read_result,
+    summaries,
+    warnings_of,
+    with_precheck,
+    with_repair,
+)
+
+if TYPE_CHECKING:
+    from ..._foundation.api.client import Client
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring a tenant to the desired state and return the result; check mode writes nothing."""
+    tenant = read_tenant(params)
+    works = {"present": create, "rotated": rotate, "absent": remove}
+    return works[str(params["state"])](tenant, params, client, check_mode)
+
+
+def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """Create or change a tenant."""
+    keeper = LoginKeeper.open(params, tenant.name)
+    reader = CachingReader(client)
+    facts = with_pool(read_facts(reader), tenant, reader)
+    tenant = with_token_name(tenant, facts)
+    require_own_user(tenant, facts)
+    require_known_secret(tenant, facts, keeper)
+    require_objects(reader, tenant, facts)
+    templates = find_templates(tenant, with_template_names(reader, tenant, facts))
+    planned = plan_resources(_resources(tenant, facts, templates, reader), reader)
+    require_own_names(tenant, facts, planned)
+    unusable = bridges_of_templates(reader, tenant, facts, templates)
+    lost, token = plan_token(tenant, facts, reader, keeper.stored)
+    whole = [*planned, *lost, *token]
+    networks = plan_networks(tenant, reader)
+    open_guests = find_unisolated(tenant, facts, reader)
+    require_privileges(tenant, lacking_privileges(reader, tenant, whole, networks.kinds))
+    is_new = any(creates(one.resource) for one in token)
+    repair = None if is_new else keeper.find_repair()
+    own = own_warnings(tenant, client.login, facts, [*planned, *lost])
+    report, login = TenantProgress(blinds=bool(own), warnings=own), None
+    final: TenantFacts | None = facts
+    if repair is not None and not check_mode:
+        report.run(partial(keeper.repair, repair))
+    if (whole or networks.parts) and not check_mode:
+        if is_new:
+            report.run(partial(keeper.reserve, client.connection, again=bool(lost)))
+        networks = _write_resources([*planned, *lost], networks, client, report, keeper)
+        for one in token:
+            login = write_token(tenant, one.resource, client, report, keeper)
+        final = read_result(client, report, login)
+    values = {
+        "tenant": _described(tenant, final, templates, networks),
+        "not_isolated": [one.vmid for one in open_guests],
+        "credentials": login,
+        "vms": [],
+        "plan": [*([repair.summary] if repair else []), *_lines(whole, token, networks)],
+        "done": report.done,
+    }
+    lines = [*unusable, *warnings_of(whole), *networks.warnings, *report.warnings]
+    lines += unisolated_warnings(open_guests)
+    lines += repair.warnings if repair else ()
+    if final is not None:
+        lines += notes(tenant, final)
+        rows = forbidden_to_be_privileged(tenant, final)
+        guests, _unread = read_guests(reader, rows)
+        lines += [text for text, _vmid in privileged_among(tenant, rows, guests)]
+        name = current_token(tenant, final)
+        lines += token_warnings(tenant, final, name, client.clock.time())
+    diff = with_repair(networks.with_diff(diff_of(whole)), keeper.label, repair)
+    return Result(
+        bool(whole or networks.parts or repair), values, diff, tuple(dict.fromkeys(lines))
+    )
+
+
+def _described(
+    tenant: Tenant,
+    final: TenantFacts | None,
+    templates: Mapping[str, int],
+    networks: PlannedNetworks,
+) -> dict[str, Any] | None:
+    """Return the tenant as the module reports it; None if it could not be read afterwards."""
+    if final is None:
+        return None
+    return {**describe(tenant, final, templates), **described_networks(tenant, networks)}
+
+
+def _lines(
+    whole: Sequence[PlannedResource], token: Sequence[PlannedResource], networks: PlannedNetworks
+) -> list[str]:
+    """Return the steps in the order of execution: the token is last."""
+    before = [one for one in whole if one not in token]
+    return [*summaries(before), *networks.summaries, *summaries(token)]
+
+
+def _write_resources(
+    planned: Sequence[PlannedResource],
+    networks: PlannedNetworks,
+    client: Client,
+    report: TenantProgress,
+    keeper: LoginKeeper,
+) -> PlannedNetworks:
+    """Write all resources except the token, and return the resulting networks.
+
+    A failure releases the reservation of the file.
+    """
+    try:
+        execute_resources(planned, client, report)
+        return networks.written(client, report)
+    except FleetError:
+        keeper.release()
+        raise
+
+
+def _resources(
+    tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int], reader: Client
+) -> list[TenantResource]:
+    """Return all resources except the token, in the order of execution.
+
+    During planning, checks that read other resources see them in their planned state.
+    """
+    roles = with_precheck(role_resources(tenant, facts), precheck_role)
+    users = user_resources(tenant, facts)
+    groups = group_resources(tenant, facts)
+    if not groups:
+        users = with_precheck(users, partial(precheck_user, reader.connection))
+    may_give = giver_check(wanted_privileges(tenant, facts), facts)
+    rights = with_precheck(right_resources(tenant, facts, templates), may_give)
+    pool = pool_resource(tenant, facts)
+    tag = tag_resource(tenant, registered=tenant.registered)
+    tokens = adopted_token_resources(tenant, facts)
+    return [
+        pool,
+        *groups,
+        *roles,
+        *users,
+        *rights,
+        *unused_role_resources(tenant, facts),
+        tag,
+        *tokens,
+    ]
