@@ -401,6 +401,7 @@ def test_exact_removes_what_is_not_declared(lab: Lab) -> None:
     assert removed == [
         ("acls", "/pool/studio"),
         ("acls", "/storage/media"),
+        ("ha_rules", "away"),
         ("ha_rules", "apart"),
         ("ha_resources", "vm:301"),
         ("ha_resources", "vm:300"),

@@ -137,7 +137,9 @@ TASKS: dict[str, dict[str, Any]] = {
         "source_volume": "local:iso/b.iso",
         "node": "pve1",
     },
-    "sdn.controllers.node": {"controllers": [{"name": "ctrl1", "type": "bgp", "asn": 65000}]},
+    "sdn.controllers.node": {
+        "controllers": [{"name": "ctrl1", "type": "bgp", "asn": 65000, "peers": ["10.9.0.2"]}]
+    },
     "sdn.fabric_nodes.node": {
         "fabrics": [{"name": "fabric1", "protocol": "openfabric", "ip_prefix": "10.9.0.0/24"}],
         "fabric_nodes": [{"fabric": "fabric1", "ip": "10.9.0.1"}],

@@ -16,6 +16,7 @@ from ..core.clock import Clock
 from ..core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
 from ..core.failures.classify import LOG_LINES, classify_task, lock_in
 from ..core.retry import TimeBudget
+from .generated.guests import GUEST_TYPES
 from .protocols import Notes, Progress, Reader, Sender, Waiter
 from .request import Request
 from .task_poller import TaskPoller
@@ -44,7 +45,6 @@ Get = Callable[..., Any]
 
 # Tasks of people who use a console: they hold no lock.
 CONSOLE_TASKS = frozenset(("vncproxy", "vncshell", "termproxy", "spiceproxy", "spiceshell"))
-_GUEST_PATHS = (("qemu",), ("lxc",))
 _AUDIT = "Sys.Audit"
 _HOLDER = "holder"
 _UNSEEN = (
@@ -400,7 +400,7 @@ def with_holder(sender: Sender, request: Request, error: FleetError) -> FleetErr
     lock must stay. Without such a task, or if it cannot be read, the error is unchanged.
     """
     path = request.path
-    is_of_guest = path[2:3] in _GUEST_PATHS and len(path) > 3
+    is_of_guest = len(path) > 3 and path[2] in GUEST_TYPES
     if not isinstance(error, Locked) or not is_of_guest:
         return error
     try:

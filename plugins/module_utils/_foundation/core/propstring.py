@@ -79,6 +79,15 @@ def keyed_parts(text: str) -> dict[str, str] | None:
     return found
 
 
+def sub_keys(text: str, default: str = "") -> dict[str, str]:
+    """Return the keys and values of a text of any format; a part without a key belongs to `default`."""
+    found: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        found[key if equals else default] = value if equals else key
+    return found
+
+
 def parse_exactly(text: str, fmt: Format) -> dict[str, str]:
     """Return the sub-keys and values of a property string as PVE reads it, blanks included.
 

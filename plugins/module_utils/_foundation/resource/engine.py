@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from ..api.access.privileges import Privileges
+from ..api.access.privileges import NEWEST, Privileges
 from ..api.access.required import RequiredRequest, find_missing
 from ..api.interface import Api
 from ..core.failures.classify import classify
@@ -51,7 +51,8 @@ def read_privileges(client: Api, plans: Iterable[Plan]) -> Privileges | None:
     if any(request.uses_zones for request in requests):
         rows = client.get("cluster", "sdn", "vnets") or ()
         zones = {str(row["vnet"]): str(row["zone"]) for row in rows if row.get("zone")}
-    return Privileges(held, client.login, client.release(), zones)
+    release = client.release() if any(one.depends_on_release for one in requests) else NEWEST
+    return Privileges(held, client.login, release, zones)
 
 
 def require_privileges(

@@ -140,7 +140,7 @@ class SectionServer:
         return (9, 2, 11)
 
     def privileges(self) -> Mapping[str, Any]:
-        return {}
+        return {"/": dict.fromkeys(built_in_roles("9.2")[0], 1)}
 
     def version(self) -> tuple[int, int]:
         return (9, 2)

@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ...core.propstring import sub_keys
+
 Check: TypeAlias = Sequence[Any]
 Config: TypeAlias = Mapping[str, Any]
 
@@ -125,8 +127,8 @@ def _of_vm(values: Mapping[str, str], data: Config, config: Config) -> Iterator[
             yield from _volume(values, str(data[name]))
     if data.get("vmstatestorage"):
         yield _perm("/storage/{vmstatestorage}", _SPACE)
-    model = _keys(str(data.get("cpu") or ""), "cputype").get("cputype", "")
-    known = _keys(str(config.get("cpu") or ""), "cputype").get("cputype", "")
+    model = sub_keys(str(data.get("cpu") or ""), "cputype").get("cputype", "")
+    known = sub_keys(str(config.get("cpu") or ""), "cputype").get("cputype", "")
     if model.startswith("custom-") and model != known:
         yield _perm(f"/mapping/cpu/{model.removeprefix('custom-')}", "Mapping.Use")
 
@@ -145,7 +147,7 @@ def _group(name: str) -> Iterator[Check]:
 
 
 def _storage_of_drive(values: Mapping[str, str], text: str) -> Iterator[Check]:
-    drive = _keys(text, "file")
+    drive = sub_keys(text, "file")
     file = drive.get("file", "")
     new = _NEW_VOLUME.fullmatch(file)
     if file == "cdrom":
@@ -168,7 +170,7 @@ def _value(name: str, text: str) -> Iterator[Check]:
     if name.startswith("unused"):
         yield _perm("/vms/{vmid}", "VM.Config.Disk")
     elif _DRIVE.fullmatch(name):
-        drive = _keys(text, "file")
+        drive = sub_keys(text, "file")
         privileges = ["VM.Config.Disk"]
         if drive.get("media") == "cdrom":
             privileges = ["VM.Config.CDROM"]
@@ -186,7 +188,7 @@ def _device(name: str, text: str) -> Iterator[Check]:
     if kind not in ("serial", "rng", *_MAPPED) or not text:
         return
     yield _perm("/vms/{vmid}", "VM.Config.Disk" if kind == "virtiofs" else "VM.Config.HWType")
-    device = _keys(text, "source" if kind == "rng" else key)
+    device = sub_keys(text, "source" if kind == "rng" else key)
     if word and device.get(key):
         yield _perm(f"/mapping/{word}/{device[key]}", "Mapping.Use")
     if device.get("source") == "/dev/hwrng":
@@ -196,7 +198,7 @@ def _device(name: str, text: str) -> Iterator[Check]:
 def _networks(config: Config) -> Iterator[Check]:
     for name in sorted(config):
         if _NIC.fullmatch(name) and config[name]:
-            nic = _keys(str(config[name]))
+            nic = sub_keys(str(config[name]))
             vlans = [nic["tag"]] if nic.get("tag") else []
             vlans += _vlans(nic.get("trunks", ""))
             for vlan in vlans or [""]:
@@ -218,7 +220,7 @@ def _copied(data: Config, config: Config) -> Iterator[Check]:
 
 
 def _clone(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
-    if any(_keys(str(value), "file").get("file") == "cdrom" for value in config.values()):
+    if any(sub_keys(str(value), "file").get("file") == "cdrom" for value in config.values()):
         yield _perm("/", "Sys.Console")
     yield from _disks(data, config)
     yield from _copied({}, config)
@@ -227,7 +229,7 @@ def _clone(values: Mapping[str, str], data: Config, config: Config) -> Iterator[
 def _disks(data: Config, config: Config) -> Iterator[Check]:
     """Return the checks of the storages on which the disks of a guest are allocated."""
     for name in sorted(config):
-        volume = _keys(str(config[name]), "file")
+        volume = sub_keys(str(config[name]), "file")
         is_disk = _DRIVE.fullmatch(name) or _MOUNT.fullmatch(name)
         storage, is_volume, _name = volume.get("file", "").partition(":")
         if is_disk and is_volume and volume.get("media") != "cdrom" and volume.get("backup") != "0":
@@ -286,7 +288,7 @@ def _of_container(values: Mapping[str, str], data: Config, config: Config) -> It
 
 def _mount(values: Mapping[str, str], text: str) -> Iterator[Check]:
     yield _perm("/vms/{vmid}", "VM.Config.Disk")
-    volume = _keys(text, "volume").get("volume", "")
+    volume = sub_keys(text, "volume").get("volume", "")
     new = _NEW_VOLUME.fullmatch(volume)
     if new:
         yield _perm(f"/storage/{new[1]}", _SPACE)
@@ -301,7 +303,7 @@ def _features(text: str, old: str, config: Config) -> Iterator[Check]:
     if not int(config.get("unprivileged") or 0):
         cause = "changing feature flags for privileged container is only allowed for root@pam"
         yield ("root", cause)
-    before, after = _keys(old), _keys(text)
+    before, after = sub_keys(old), sub_keys(text)
     changed = {key for key in (*before, *after) if before.get(key, "") != after.get(key, "")}
     if changed - {"nesting"}:
         yield ("root", "changing feature flags (except nesting) is only allowed for root@pam")
@@ -384,7 +386,7 @@ def _backup(values: Mapping[str, str], data: Config, config: Config) -> Iterator
     storage = data.get("storage") or "local"
     if _LIMITS & {*data}:
         yield _perm("/", "Sys.Modify")
-    fleecing = _keys(str(data.get("fleecing") or "")).get("storage")
+    fleecing = sub_keys(str(data.get("fleecing") or "")).get("storage")
     if fleecing:
         yield _perm(f"/storage/{fleecing}", _SPACE)
     if data.get("prune-backups"):
@@ -416,16 +418,6 @@ def _vnet(values: Mapping[str, str], data: Config, config: Config) -> Iterator[C
 
 def _replication(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
     yield _perm(f"/vms/{values['id'].partition('-')[0]}", "VM.Replicate")
-
-
-def _keys(text: str, default: str = "") -> dict[str, str]:
-    """Return the sub-keys of a property string; a part without a key belongs to `default`."""
-    parts = (
-        part.rpartition("=") if "=" not in part else part.partition("=")
-        for part in text.split(",")
-        if part
-    )
-    return {key or default: value for key, _equals, value in parts}
 
 
 _CHECKS: Mapping[str, Callable[[Mapping[str, str], Config, Config], Iterator[Check]]] = {

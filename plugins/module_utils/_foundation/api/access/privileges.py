@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 _ZONES, _LOCAL = "/sdn/zones", "localnetwork"
 BRIDGE = re.compile(r"vmbr\d+")  # the usual names of bridges of nodes
+NEWEST = (9, 2)
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Privileges:
 
     by_path: Mapping[str, Mapping[str, int]]
     login: str = ""
-    release: tuple[int, ...] = (9, 2)
+    release: tuple[int, ...] = NEWEST
     zones: Mapping[str, str] = field(default_factory=dict)  # by VNet
 
     def on(self, path: str) -> frozenset[str]:

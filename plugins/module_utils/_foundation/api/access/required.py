@@ -64,6 +64,12 @@ class RequiredRequest:
         return [*found, *checks_of(call, self.values, self.data, self.config)]
 
     @property
+    def depends_on_release(self) -> bool:
+        """Whether PVE has a check of the request since a release only."""
+        checks = str(self.checks)
+        return any(name in checks for name in _SINCE)
+
+    @property
     def uses_zones(self) -> bool:
         """Whether the zones of VNets decide about the privileges."""
         return any(one[0] == "network" and not BRIDGE.fullmatch(one[1]) for one in self.checks)
