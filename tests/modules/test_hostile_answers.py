@@ -57,6 +57,8 @@ PARTS_OF_VALUES = 40
 # Readers that need a race, a fault or a slow task to come by, with the calls they read: other tasks
 # read the answers to these.
 READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
+    ("module_utils/_foundation/resource/engine.py", "read_privileges"): ("cluster/sdn/vnets",),
+    ("module_utils/_infrastructure/storage/volume/run.py", "_has_chains"): ("storage/*",),
     ("module_utils/_tenants/access/own_loss.py", "_loss"): ("access/roles",),
     ("module_utils/_tenants/access/own_loss.py", "_own_row"): ("access/users",),
     ("module_utils/_tenants/access/login/token.py", "_is_missing"): ("access/users",),
