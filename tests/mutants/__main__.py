@@ -25,6 +25,7 @@ from coverage import CoverageData
 from tests.bench import __main__ as bench
 from tests.bench import results
 from tests.bench.figures import Figure, Measured
+from tests.compiled import HOME_VARIABLE
 from tests.mutants.sample import Mutant, sample
 from tests.tools.stage import REPO, source_files, stage
 
@@ -55,7 +56,7 @@ def coverage(jobs: int) -> CoverageData:
         where = tree(0)
         options = (f"--cov={SOURCES}", "--cov-context=test", "--cov-report=", "--dist=worksteal")
         command = [sys.executable, *PYTEST, "-n", str(jobs), *options, *SUITES]
-        environment = {**os.environ, "COVERAGE_FILE": str(file)}
+        environment = {**own_home(), "COVERAGE_FILE": str(file)}
         done = subprocess.run(command, cwd=where, env=environment, check=False)
         if done.returncode:
             file.unlink(missing_ok=True)
@@ -63,6 +64,14 @@ def coverage(jobs: int) -> CoverageData:
     data = CoverageData(str(file))
     data.read()
     return data
+
+
+def own_home() -> dict[str, str]:
+    """Return an environment in which tests import the collection from the copy that they lie in.
+
+    The imports above lead this process, and what it starts, to the working tree.
+    """
+    return {name: value for name, value in os.environ.items() if name != HOME_VARIABLE}
 
 
 def _counts(name: str) -> bool:
@@ -93,7 +102,7 @@ def is_killed(mutant: Mutant, where: Path, tests: list[str]) -> bool:
     file.write_text(mutant.code, encoding="utf-8")
     try:
         command = [sys.executable, *PYTEST, "-x", f"--timeout={PATIENCE}", *tests]
-        done = subprocess.run(command, cwd=where, capture_output=True, check=False)
+        done = subprocess.run(command, cwd=where, env=own_home(), capture_output=True, check=False)
     finally:
         file.write_text(mutant.original, encoding="utf-8")
     return done.returncode != 0

@@ -29,12 +29,18 @@ def fits(size: int | None) -> bool:
     return size is not None and size <= LIMIT
 '''
 TEST = """\
+import os
+
 from room import fits
 
 
 def test_fits():
     assert fits(3)
     assert not fits(4)
+
+
+def test_the_collection_of_another_tree_is_not_used():
+    assert "PVE_FLEET_TEST_HOME" not in os.environ
 """
 
 
