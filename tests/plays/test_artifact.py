@@ -38,6 +38,7 @@ WANTED = {
     "what Ansible and ansible-builder read": r"meta/[\w-]+\.(yml|txt)",
     "plugins": r"plugins/[\w/]+\.(py|html\.j2|css)",
     "playbooks": r"playbooks/[a-z_]+\.yml",
+    "the action of the set-up of AWX": r"playbooks/action_plugins/\w+\.py",
     "data for AWX": r"playbooks/awx/[\w/.]+\.yml|playbooks/awx/project/README\.md",
     "roles": r"roles/\w+/(README\.md|(defaults|meta|tasks|vars)/\w+\.yml)",
     "programs for guests": r"roles/\w+/files/\w+\.sh",
