@@ -7,9 +7,9 @@ ansible-core lacks an internal part that the first one needs.
 
 from __future__ import annotations
 
-from ._as_a_module import AsAModule as InProcess
-from ._as_a_module import warn
+from ._as_a_module import AsAModule, warn
 
+InProcess = AsAModule
 try:
     from ._here import Here, rehearse
 
