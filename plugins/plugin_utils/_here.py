@@ -98,9 +98,9 @@ class Here(AsAModule):
             display.display(text)
 
     def _prepared(self, variables: dict[str, Any]) -> _Prepared:
-        """Return what the work needs.
+        """Return the arguments and settings of the work.
 
-        All that fails if a part of Ansible is missing happens here, before the first request.
+        A missing part of Ansible makes this fail, before the first request.
         """
         environment = self._environment()
         why = self._why_a_module(variables, environment)

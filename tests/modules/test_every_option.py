@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every option of every module that writes: check mode refuses what the server refuses.
+"""Every option of every module that writes: check mode and server refuse the same values.
 
 Each test takes a task that works, and sets each option of a module in turn to texts or numbers. If
 check mode accepts a value, the run may not be refused by the server's check of its parameters. The

@@ -89,5 +89,5 @@ class _Unannotated(ast.NodeTransformer):
 
 
 def program(code: str) -> str:
-    """Return what a file does, without its types."""
+    """Return the program of a file without its types."""
     return ast.dump(_Unannotated().visit(ast.parse(code)))

@@ -105,8 +105,8 @@ def state(awx: Controller) -> list[tuple[Any, ...]]:
 
 
 def test_a_second_run_changes_nothing(awx: Controller, setup: Player) -> None:
-    """The budgets of requests are half of what the modules of awx.awx needed, which look up each
-    name: 710 requests for the first run and 542 for the second.
+    """The budgets of requests are half of the requests of the modules of awx.awx, which look up
+    each name: 710 for the first run and 542 for the second.
     """
     first = play(setup, **OPTIONS).expect()
     assert first.changed == 3, first.output  # what all share, the administrators, and the tenant

@@ -24,7 +24,7 @@ ROWS = [
     Row("a wrong option", "vm_info", {"nosuch": 1}),
 ]
 SHARDS = 4
-# All parts in `make test-slow`; in `make test`, one that is imported and one that is used later.
+# All parts in `make test-slow`; in `make test`, an imported part and a part that is used later.
 SHORT = (
     "ansible.module_utils.parsing.convert_bool.boolean",
     "ansible.module_utils.common.arg_spec.ArgumentSpecValidator().validate()._no_log_values",

@@ -17,7 +17,7 @@ import pytest
 REPO = Path(__file__).parents[2]
 ROOT = REPO / "plugins" / "module_utils"
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py") if path.name != "__init__.py")
-# The folders of the wings, and the rooms that no other room of their wing may import.
+# The wings: folders of rooms.
 WINGS = ("_foundation", "_guests", "_infrastructure", "_operation", "_protection", "_tenants")
 GUEST = "_guests/guest"
 # The layers of a kind of guests from the lowest to the highest. A file imports from its own layer
@@ -39,7 +39,7 @@ OF_ONE_KIND = {
         "_guests/kinds/vm/kind.py",
     },
 }
-# The rooms below everything else, in this order.
+# The rooms that import no room of another wing.
 FOUNDATION = ("core", "spec", "schema", "api", "resource", "cluster")
 # Libraries that only some tasks need, and a private part of ansible-core that older ones lack.
 OPTIONAL = ("yaml", "cryptography", "prometheus_client", "_eligibility: ansible")

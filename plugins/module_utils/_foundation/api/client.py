@@ -283,8 +283,8 @@ class Client:
         return self._tasks.run(request, timeout)
 
     def privileges(self) -> Mapping[str, Any]:
-        """Return the privileges of the login by path; those of the last seconds are not read again,
-        so a task of several plans reads them once.
+        """Return the privileges of the login by path. They are kept for some seconds, so that a
+        task of several plans reads them once.
         """
         known, now = self._layers.known, self.clock.monotonic()
         if known.privileges is None or now - known.privileges_at > _FRESH:

@@ -182,7 +182,7 @@ def _value(name: str, text: str) -> Iterator[Check]:
 
 
 def _device(name: str, text: str) -> Iterator[Check]:
-    """Return the checks of a device; those of the host are refused by their values elsewhere."""
+    """Return the checks of a device. Devices of the host are refused by their values elsewhere."""
     kind = name.rstrip("0123456789")
     word, key = _MAPPED.get(kind, ("", ""))
     if kind not in ("serial", "rng", *_MAPPED) or not text:
