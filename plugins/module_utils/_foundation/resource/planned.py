@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,9 @@ from ..api.interface import Api
 from ..api.tasks import find_worker
 from ..core.errors import Conflict
 from ..core.result import Result
-from .engine import Resource, apply_plan
+from .engine import apply_plan
 from .execute import Execution
+from .manage import Hooks, Managed
 from .plan import Plan, Step
 from .result import result_of
 
@@ -44,18 +45,12 @@ class PlannedStep:
     repeats: bool = False
 
 
-class PlannedTask(Resource[Result]):
-    """A resource with a function that reads it and returns the plan."""
+class PlannedTask(Managed[Result, PlannedStep]):
+    """A resource that a task of a node changes; a lost answer is found by the task."""
 
     def __init__(self, client: Api, label: str, read: Callable[[], PlannedStep]) -> None:
-        self.client = client
         self.label = label
-        self.read = read
-        self.foreseen = read()
-        self.plan = self.foreseen.plan
-
-    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        return self.read().plan
+        super().__init__(client, read, lambda planned: planned.plan, self._told, Hooks())
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
         """Return the check after a lost answer: it finds the task, or whether the step took effect.
@@ -64,35 +59,33 @@ class PlannedTask(Resource[Result]):
         """
         since = self.client.clock.time() - _CLOCKS
         worker = self.worker_of(step)
-        if self.foreseen.repeats:
+        if self.reading.repeats:
             return lambda: None
+        is_done = super().confirm_write(step)
 
         def confirm() -> Any:
             if worker is not None:
                 upid = find_worker(self.client, worker.node, worker.type, worker.ident, since)
                 if upid is not None:
                     return upid
-            return None if self.read().plan.changed else True
+            return is_done()
 
         return confirm
 
     def worker_of(self, step: Step) -> WorkerTask | None:
         """Return the task of a step, None for a step without one."""
-        return self.foreseen.worker if step.is_task else None
+        return self.reading.worker if step.is_task else None
 
-    def preview(self) -> Result:
-        return result_of(self.plan, self.foreseen.values, header=self.label)
-
-    def report(self, execution: Execution) -> Result:
-        final = self.read()
-        if final.plan.changed and not final.repeats:
+    def _told(self, plan: Plan, reading: PlannedStep, execution: Execution | None) -> Result:
+        final = reading if execution is None else self.read()
+        if execution is not None and final.plan.changed and not final.repeats:
             raise Conflict(
                 attempted=f"The change of {self.label} did not last",
                 answer="the task ended well, but the state is not the desired one",
                 next_step="Another run may have changed it at the same time: run this again",
                 reason="changed since",
             )
-        return result_of(self.plan, final.values, execution, header=self.label)
+        return result_of(plan, final.values, execution, header=self.label)
 
 
 def run_planned(

@@ -202,7 +202,7 @@ def _record(work: _EvacuationRun, evacuation: Evacuation) -> None:
             sets_noout,
             state.booted,
         )
-        work.record = keep_record(
+        work.record, _plan = keep_record(
             client, options.node, lambda one: merged(one, fresh, marks), _recording(work)
         )
         work.done.append(_recording(work))

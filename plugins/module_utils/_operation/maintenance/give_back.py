@@ -17,7 +17,7 @@ from ..._foundation.core.errors import FleetError, NodeUnhealthy, PermissionDeni
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import apply_plan
+from ..._foundation.resource.plan import Plan
 from ..._guests.fleet.plan import FleetPlanner, PlannedGuest
 from ..._guests.guest.flow.apply import require_permitted
 from ..._guests.guest.registry import LISTS
@@ -26,7 +26,7 @@ from ..._guests.kinds.words import TYPES
 from ..._infrastructure.node.record import PENDING, RETURNING, NodeRecord
 from .execute import MaintenanceOutcomes, execute, set_noout
 from .guests import fingerprint, returning_item
-from .keep import NodeRecordResource, keep_record
+from .keep import keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, GuestDecision, MaintenanceOptions
 from .planning import runs
 from .read import read_ha, read_members, read_node, read_record
@@ -64,18 +64,21 @@ def run_return(options: MaintenanceOptions, client: Client, check_mode: bool) ->
 
 def run_next(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Record the node as the next one, unless its maintenance has started. Raises FleetError."""
-    record_change = _next_record(client, options.node)
-    plan = tuple(record_change.plan.summaries)
-    record = apply_plan(record_change, check_mode)
+    record, planned = _record_next(client, options.node, check_mode)
+    plan = tuple(planned.summaries)
     done = () if check_mode else plan
     return result_of(
         MaintenanceProgress(options, record.phase if record else "none", plan=plan, done=done)
     )
 
 
-def _next_record(client: Client, node: str) -> NodeRecordResource:
+def _record_next(
+    client: Client, node: str, check_mode: bool = False
+) -> tuple[NodeRecord | None, Plan]:
     fresh = NodeRecord(PENDING, int(client.clock.time()))
-    return NodeRecordResource(client, node, lambda one: one or fresh, _handing_over(node))
+    return keep_record(
+        client, node, lambda one: one or fresh, _handing_over(node), check_mode=check_mode
+    )
 
 
 def _record_of_complete(
@@ -272,7 +275,7 @@ def _finish(work: _ReturnRun) -> None:
     """Record the next node first, then remove the record: one of them always exists."""
     client, options = work.client, work.options
     if options.next_node:
-        apply_plan(_next_record(client, options.next_node), False)
+        _record_next(client, options.next_node)
         work.done.append(_handing_over(options.next_node))
     keep_record(client, options.node, lambda _before: None, _ending(options))
     work.done.append(_ending(options))

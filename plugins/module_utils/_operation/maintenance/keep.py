@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..._foundation.core.errors import DigestChanged, FleetError
-from ..._foundation.resource.engine import Resource, apply_plan
-from ..._foundation.resource.execute import Execution, FailureVerdict
+from ..._foundation.core.errors import DigestChanged
+from ..._foundation.resource.manage import Hooks, manage
 from ..._foundation.resource.plan import Plan, Step
 from ..._infrastructure.node.record import NodeRecord, join_record
 from .read import read_notes
@@ -22,52 +22,32 @@ if TYPE_CHECKING:
 Change: TypeAlias = Callable[["NodeRecord | None"], "NodeRecord | None"]
 
 
-class NodeRecordResource(Resource["NodeRecord | None"]):
-    """The record in the notes of a node, and its change.
+def keep_record(
+    client: Client, node: str, change: Change, summary: str, *, check_mode: bool = False
+) -> tuple[NodeRecord | None, Plan]:
+    """Change the record in the notes of a node, and return it with the plan. Raises FleetError.
 
     The digest is sent with the change: if another client edits the notes first, they are read
     again, and the change is applied to the new notes.
     """
 
-    client: Client
-
-    def __init__(self, client: Client, node: str, change: Change, summary: str) -> None:
-        self.client = client
-        self.node = node
-        self.change = change
-        self.summary = summary
-        self.after: NodeRecord | None = None
-        self.plan = self._planned()
-
-    def _planned(self) -> Plan:
-        notes, before, digest = read_notes(self.client, self.node)
-        self.after = self.change(before)
-        if self.after == before:
+    def plan(reading: tuple[str, NodeRecord | None, str]) -> Plan:
+        notes, before, digest = reading
+        after = change(before)
+        if after == before:
             return Plan()
-        text = join_record(notes, self.after)
+        text = join_record(notes, after)
         data: dict[str, Any] = {"description": text} if text else {"delete": "description"}
         if digest:
             data["digest"] = digest
-        path = ("nodes", self.node, "config")
-        return Plan((Step("record", self.summary, "PUT", path, data, is_task=False),))
+        path = ("nodes", node, "config")
+        return Plan((Step("record", summary, "PUT", path, data, is_task=False),))
 
-    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        return self._planned()
-
-    def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the check after a lost answer: the step is done if nothing is left to write."""
-        return lambda: None if self._planned().changed else True
-
-    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
-        return FailureVerdict.UNKNOWN if isinstance(error, DigestChanged) else FailureVerdict.FAILED
-
-    def preview(self) -> NodeRecord | None:
-        return self.after
-
-    def report(self, execution: Execution) -> NodeRecord | None:
-        return self.after
-
-
-def keep_record(client: Client, node: str, change: Change, summary: str) -> NodeRecord | None:
-    """Change the record of a node, and return it. Raises FleetError."""
-    return apply_plan(NodeRecordResource(client, node, change, summary), False)
+    return manage(
+        client,
+        partial(read_notes, client, node),
+        plan,
+        lambda plan, reading, _execution: (change(reading[1]), plan),
+        check_mode=check_mode,
+        hooks=Hooks(stale_errors=(DigestChanged,)),
+    )

@@ -10,19 +10,19 @@ they have Sys.Modify on the node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.api.protocols import Reader
 from ..._foundation.api.tasks import task_log, task_warnings
 from ..._foundation.api.upid import Upid
 from ..._foundation.core import validate
-from ..._foundation.core.errors import TaskTimeout
+from ..._foundation.core.errors import FleetError, TaskTimeout
 from ..._foundation.core.failures.classify import LOG_LINES
-from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import Resource, apply_plan
 from ..._foundation.resource.execute import Execution
+from ..._foundation.resource.manage import Hooks, manage
 from ..._foundation.resource.plan import Plan, Step
 from ..._foundation.resource.result import result_of
 from .query import read_upid
@@ -45,12 +45,33 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     upid = read_upid(params["upid"])
     timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
     if params["state"] == STOPPED:
-        return apply_plan(_TaskStop(client, upid, timeout), check_mode)
+        return _stop(client, upid, timeout, check_mode)
     task = read_task(client, upid)
     if check_mode and task.status == RUNNING:
         return _result(client, Plan(), task)
     client.wait(upid.text, timeout=timeout)
     return _result(client, Plan(), read_task(client, upid))
+
+
+def _stop(client: Client, upid: Upid, timeout: int, check_mode: bool) -> Result:
+    """Stop a task and wait for its end. Raises TaskTimeout."""
+
+    def report(plan: Plan, task: TaskRow, execution: Execution | None) -> Result:
+        return _result(client, plan, task, execution.done if execution else ())
+
+    def timed_out(_task: TaskRow) -> FleetError:
+        return TaskTimeout(
+            attempted=f"Timed out after {timeout} s waiting for the end of {upid.text}",
+            answer="it still runs after the request to stop it",
+            next_step="Run this again, or look at the processes of its node",
+            reason="task still runs",
+            upid=upid.text,
+            dispatched=True,
+        )
+
+    hooks = Hooks[TaskRow](timeout, (), lambda task: task.status != RUNNING, timed_out)
+    read = partial(read_task, client, upid)
+    return manage(client, read, plan_stop, report, check_mode=check_mode, hooks=hooks)
 
 
 def plan_stop(task: TaskRow) -> Plan:
@@ -62,45 +83,6 @@ def plan_stop(task: TaskRow) -> Plan:
     path = ("nodes", task.node, "tasks", task.upid)
     step = Step("stop", summary, "DELETE", path, is_task=False)
     return Plan((step,), {"status": task.status}, {"status": STOPPED})
-
-
-class _TaskStop(Resource[Result]):
-    """A task of Proxmox VE that this run stops."""
-
-    def __init__(self, client: Client, upid: Upid, timeout: int) -> None:
-        self.client = client
-        self.upid = upid
-        self.timeout = timeout
-        self.task = read_task(client, upid)
-        self.plan = plan_stop(self.task)
-
-    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        self.task = read_task(self.client, self.upid)
-        return plan_stop(self.task)
-
-    def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the check after a lost answer: a task that still runs is stopped again."""
-        return lambda: None if self.replan((), True).changed else True
-
-    def await_final(self) -> tuple[str, ...]:
-        """Wait until the task has ended. Raises TaskTimeout."""
-        for _remaining in poll(self.client.clock, self.timeout):
-            if not self.replan((), False).changed:
-                return ()
-        raise TaskTimeout(
-            attempted=f"Timed out after {self.timeout} s waiting for the end of {self.upid.text}",
-            answer="it still runs after the request to stop it",
-            next_step="Run this again, or look at the processes of its node",
-            reason="task still runs",
-            upid=self.upid.text,
-            dispatched=True,
-        )
-
-    def preview(self) -> Result:
-        return _result(self.client, self.plan, self.task)
-
-    def report(self, execution: Execution) -> Result:
-        return _result(self.client, self.plan, self.task, execution.done)
 
 
 def _result(client: Reader, plan: Plan, task: TaskRow, done: Sequence[str] = ()) -> Result:

@@ -11,8 +11,9 @@ call does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...._foundation.api.interface import Api
@@ -20,14 +21,14 @@ from ...._foundation.core import validate
 from ...._foundation.core.errors import (
     ApiError,
     Conflict,
+    FleetError,
     NotSupported,
     TaskTimeout,
     ValidationFailed,
 )
-from ...._foundation.core.poll import poll
 from ...._foundation.core.result import Result
-from ...._foundation.resource.engine import Resource, apply_plan
 from ...._foundation.resource.execute import Execution
+from ...._foundation.resource.manage import Hooks, manage
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.resource.result import result_of
 
@@ -60,11 +61,35 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     desired = read_desired(params)
     timeout = validate.count(params.get("wait_timeout"), 300, "wait_timeout")
     require_version(desired, client.version())
-    arming = _HaArming(desired, client, timeout)
-    is_under_way = not arming.plan.changed and not arming.actual.reaches(desired)
-    if is_under_way and not check_mode:
-        arming.await_final()  # another run has sent the command
-    return apply_plan(arming, check_mode)
+
+    def report(plan: Plan, actual: HaArmingState, execution: Execution | None) -> Result:
+        if execution is None:
+            reported = desired if plan.changed else actual
+            return result_of(plan, {"ha_state": reported.as_dict()})
+        planned = plan if execution.done else Plan()  # else another run has sent the command
+        return result_of(planned, {"ha_state": actual.as_dict()}, execution)
+
+    def is_final(actual: HaArmingState) -> bool:
+        if actual.reaches(desired):
+            return True
+        if desired.state == DISARMED and actual.state in _ON_THE_WAY:
+            _require_mode(desired, actual)
+        return False
+
+    def timed_out(actual: HaArmingState) -> FleetError:
+        return TaskTimeout(
+            attempted=f"Timed out after {timeout} s waiting until the HA manager is"
+            f" {desired.state}",
+            answer=f"it is {actual.state}",
+            next_step="A guest that moves or a fenced node delays it: read cluster_info, and run"
+            " this again",
+            reason="HA manager",
+        )
+
+    hooks = Hooks[HaArmingState](timeout, (), is_final, timed_out)
+    plan = partial(build_plan, desired)
+    read = partial(read_arming, client)
+    return manage(client, read, plan, report, check_mode=check_mode, hooks=hooks)
 
 
 def read_desired(params: Mapping[str, Any]) -> HaArmingState:
@@ -142,48 +167,3 @@ def _require_mode(desired: HaArmingState, actual: HaArmingState) -> None:
             next_step="Set armed_state=armed first, which lets nodes be fenced again",
             reason="resource mode",
         )
-
-
-class _HaArming(Resource[Result]):
-    """The HA manager, which is armed or disarmed."""
-
-    def __init__(self, desired: HaArmingState, client: Api, timeout: int) -> None:
-        self.desired = desired
-        self.client = client
-        self.timeout = timeout
-        self.actual = read_arming(client)
-        self.plan = build_plan(desired, self.actual)
-
-    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        self.actual = read_arming(self.client)
-        return build_plan(self.desired, self.actual)
-
-    def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the check after a lost answer; a command that still waits is queued again."""
-        return lambda: None if self.replan((), True).changed else True
-
-    def await_final(self) -> tuple[str, ...]:
-        """Wait for the desired state. Raises TaskTimeout, and Conflict for another mode."""
-        for _remaining in poll(self.client.clock, self.timeout):
-            self.actual = read_arming(self.client)
-            if self.actual.reaches(self.desired):
-                return ()
-            if self.desired.state == DISARMED and self.actual.state in _ON_THE_WAY:
-                _require_mode(self.desired, self.actual)
-        raise TaskTimeout(
-            attempted=f"Timed out after {self.timeout} s waiting until the HA manager is"
-            f" {self.desired.state}",
-            answer=f"it is {self.actual.state}",
-            next_step="A guest that moves or a fenced node delays it: read cluster_info, and run"
-            " this again",
-            reason="HA manager",
-        )
-
-    def preview(self) -> Result:
-        reported = self.desired if self.plan.changed else self.actual
-        return result_of(self.plan, {"ha_state": reported.as_dict()})
-
-    def report(self, execution: Execution) -> Result:
-        values = {"ha_state": self.actual.as_dict()}
-        plan = self.plan if execution.done else Plan()  # else another run has sent the command
-        return result_of(plan, values, execution)

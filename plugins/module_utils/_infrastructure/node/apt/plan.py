@@ -88,7 +88,8 @@ def plan_configured(node: str, uri: str, state: str, answer: Answer) -> Plan:
         data = {"path": path, "index": index, "enabled": int(state == ENABLED)}
         summary = f"{verb} repository {uri} of node {node} in {path}, entry {index}"
         sent = _with_digest(data, answer)
-        steps.append(Step(state, summary, "POST", _path(node), sent, is_task=False, reread=True))
+        action = f"{state} {path} {index}"
+        steps.append(Step(action, summary, "POST", _path(node), sent, is_task=False, reread=True))
     if not steps:
         return Plan()
     before = DISABLED if state == ENABLED else ENABLED
@@ -111,7 +112,8 @@ def _disable(node: str, handle: str, answer: Answer) -> Iterator[Step]:
         if entry.get("Enabled") and is_standard(handle, entry):
             data = _with_digest({"path": path, "index": index, "enabled": 0}, answer)
             summary = f"Disable repository {handle} of node {node} in {path}"
-            yield Step(DISABLED, summary, "POST", _path(node), data, is_task=False, reread=True)
+            action = f"{DISABLED} {path} {index}"
+            yield Step(action, summary, "POST", _path(node), data, is_task=False, reread=True)
 
 
 def _entries(answer: Answer) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
