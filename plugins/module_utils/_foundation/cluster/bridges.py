@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import NetworkError, NodeUnhealthy
-from ..core.propstring import keyed_parts
+from ..core.propstring import sub_keys
 from .placement import NodeChoice, PlacementNeeds, choose_node
 from .rules import PlacementRules
 from .state import ClusterState
@@ -73,7 +73,7 @@ class KnownBridges:
 
 def _nodes_of(mapping: Mapping[str, Any]) -> frozenset[str]:
     """Return the nodes that have a mapped device or directory."""
-    entries = [keyed_parts(str(text)) or {} for text in mapping.get("map") or ()]
+    entries = [sub_keys(str(text)) for text in mapping.get("map") or ()]
     return frozenset(entry["node"] for entry in entries if "node" in entry)
 
 

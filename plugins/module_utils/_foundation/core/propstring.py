@@ -68,17 +68,6 @@ def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
         raise _refused(what, str(error)) from None
 
 
-def keyed_parts(text: str) -> dict[str, str] | None:
-    """Return the keys and values of a text of any format, None if a part of it has no key."""
-    found: dict[str, str] = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if not equals:
-            return None
-        found[key] = value
-    return found
-
-
 def sub_keys(text: str, default: str = "") -> dict[str, str]:
     """Return the keys and values of a text of any format; a part without a key belongs to `default`."""
     found: dict[str, str] = {}

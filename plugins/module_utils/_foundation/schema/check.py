@@ -183,7 +183,7 @@ class _Value(NamedTuple):
 
         `lenient` accepts names that the rules do not contain.
         """
-        rule = rule_of(self.key, self.schema.by_version[version], self.schema)
+        rule = rule_of(self.key, self.schema, version)
         if rule is None:
             return None if lenient else _UNKNOWN
         fmt = _format_in(self.key, version, self.schema)
@@ -205,9 +205,8 @@ def _format_in(
     key: str, version: Version, schema: Schema
 ) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the sub-keys that an option has in one version."""
-    rules = schema.by_version[version]
-    fmt = format_of(key, rules, schema)
-    named = (rule_of(key, rules, schema) or {}).get("format")
+    fmt = format_of(key, schema, version)
+    named = (rule_of(key, schema, version) or {}).get("format")
     if fmt is None or not isinstance(named, str):
         return fmt
     return {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..core.propstring import Format, canonical, parse, render
@@ -124,9 +125,9 @@ MAX_COUNTS: Mapping[str, int] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
-    """The options of one kind of guests.
+    """The options of one kind of guests; there is one object for each kind.
 
     `options` joins all versions of PVE, `maximum` is the maximum number of devices by family.
     """
@@ -139,14 +140,15 @@ class Schema:
 QEMU = Schema(BY_VERSION, OPTIONS, MAX_COUNTS)
 
 
+@lru_cache(maxsize=1024)
 def rule_of(
-    key: str, rules: Rules | None = None, schema: Schema = QEMU
+    key: str, schema: Schema = QEMU, version: Version | None = None
 ) -> Mapping[str, Any] | None:
     """Return the facts about an option (C(cores), C(net0)), or None if it is not in the schema.
 
-    `rules` are the rules of one version of PVE; the default joins all versions.
+    The default joins all versions of PVE.
     """
-    rules = schema.options if rules is None else rules
+    rules = schema.options if version is None else schema.by_version[version]
     if key in rules:
         return rules[key]
     found = _INDEXED.match(key)
@@ -158,18 +160,16 @@ def rule_of(
     return rules.get(f"{family}[n]")
 
 
-def format_of(
-    key: str, rules: Rules | None = None, schema: Schema = QEMU
-) -> Mapping[str, Mapping[str, Any]] | None:
+def format_of(key: str, schema: Schema = QEMU, version: Version | None = None) -> Format | None:
     """Return the sub-keys of an option that is a property string, or None for a plain option."""
-    rule = rule_of(key, rules, schema)
+    rule = rule_of(key, schema, version)
     fmt = rule.get("format") if rule else None
     return NAMED.get(fmt) if isinstance(fmt, str) else fmt
 
 
 def sub_keys_of(key: str, schema: Schema = QEMU) -> Format:
     """Return the sub-keys of an option; a plain or unknown option has none."""
-    return format_of(key, schema=schema) or {}
+    return format_of(key, schema) or {}
 
 
 def parse_option(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:
@@ -177,8 +177,13 @@ def parse_option(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:
 
     Raises ValidationFailed if it is malformed.
     """
-    fmt = sub_keys_of(key, schema)
-    return parse(text, fmt, what=key)
+    return dict(_parsed(key, text, schema))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _parsed(key: str, text: str, schema: Schema) -> Mapping[str, str]:
+    """Return the sub-keys of a text; the stages of a task ask for the same texts many times."""
+    return parse(text, sub_keys_of(key, schema), what=key)
 
 
 def render_option(key: str, values: Mapping[str, str | None], schema: Schema = QEMU) -> str:

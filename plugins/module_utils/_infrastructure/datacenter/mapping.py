@@ -47,7 +47,7 @@ def read_entries(texts: Iterable[str] | None) -> frozenset[MappingEntry]:
     back = {name: option for option, name in _WORDS.items()}
     found: set[MappingEntry] = set()
     for text in texts or ():
-        values = propstring.keyed_parts(str(text)) or {}
+        values = propstring.sub_keys(str(text))
         found.add(_entry({back.get(key, key): value for key, value in values.items()}))
     return frozenset(found)
 

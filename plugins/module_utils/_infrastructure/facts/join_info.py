@@ -69,5 +69,5 @@ def _describe_node(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _address(text: str) -> str:
     """Return the address of a link, without its priority."""
-    parts = propstring.keyed_parts(text) or {}
+    parts = propstring.sub_keys(text)
     return parts.get("address") or text.partition(",")[0]

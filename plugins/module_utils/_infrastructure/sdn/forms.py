@@ -13,7 +13,7 @@ from typing import Any
 
 from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import ValidationFailed
-from ..._foundation.core.propstring import keyed_parts, plain_address
+from ..._foundation.core.propstring import plain_address, sub_keys
 from .model import (
     ADDRESS,
     FABRIC_NODES,
@@ -163,7 +163,7 @@ def _canonical(value: Any, form: str) -> str:
 
 def _interface(one: Any) -> str:
     """Return an interface of a fabric node as a property string in canonical form."""
-    parts = keyed_parts(one) or {} if isinstance(one, str) else one
+    parts = sub_keys(one) if isinstance(one, str) else one
     found = []
     for key in _INTERFACE_KEYS:
         value = parts.get(key)
@@ -179,12 +179,12 @@ def _interface(one: Any) -> str:
 
 def interfaces_of(text: str) -> list[dict[str, str]]:
     """Return the properties of each interface of a fabric node."""
-    return [dict(keyed_parts(part) or {}) for part in (text.split(_SEPARATOR) if text else ())]
+    return [sub_keys(part) for part in (text.split(_SEPARATOR) if text else ())]
 
 
 def _range(one: Any) -> str:
     if isinstance(one, str):
-        return _range(keyed_parts(one) or {})
+        return _range(sub_keys(one))
     start = plain_address(one.get("start_address") or one.get("start-address") or "")
     end = plain_address(one.get("end_address") or one.get("end-address") or "")
     return f"start-address={start},end-address={end}"
@@ -194,7 +194,7 @@ def ranges_of(text: str) -> list[tuple[str, str]]:
     """Return the first and the last address of each DHCP range."""
     found = []
     for part in text.split(_SEPARATOR) if text else ():
-        ends = keyed_parts(part) or {}
+        ends = sub_keys(part)
         found.append((ends.get("start-address", ""), ends.get("end-address", "")))
     return found
 

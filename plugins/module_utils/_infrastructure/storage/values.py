@@ -179,8 +179,8 @@ def directories(value: Any) -> dict[str, str]:
 
 def read_directories(value: Any) -> dict[str, str]:
     """Return the directories in an answer."""
-    found = propstring.keyed_parts(str(value)) if value else {}
-    return {name.strip(): folder.strip().strip("/") for name, folder in (found or {}).items()}
+    found = propstring.sub_keys(str(value)) if value else {}
+    return {name.strip(): folder.strip().strip("/") for name, folder in found.items()}
 
 
 def send_directories(value: Mapping[str, str]) -> str | None:

@@ -117,8 +117,8 @@ def _parsed(key: str, value: Any) -> Any:
     is_plain = key == "description"
     if is_plain or not isinstance(value, str):
         return value
-    parts = propstring.keyed_parts(value)
-    return value if parts is None else parts
+    parts = propstring.sub_keys(value)
+    return value if not parts or "" in parts else parts
 
 
 def _agent_interfaces(

@@ -203,38 +203,83 @@ def subnet(value: Any) -> str:
     return found
 
 
+Test = Callable[[Any], object]
+"""Returns whether a form leaves a value of a known class unchanged."""
+
+_is_whole = range(-_BITS, _BITS).__contains__
+
+
+def _always(_value: Any) -> bool:
+    return True
+
+
+def _never(_value: Any) -> bool:
+    return False
+
+
+# The test of a value by its form and its class.
+_TESTS: Mapping[Form, Mapping[type, Test]] = {
+    text: {str: _always},
+    scalar: {str: _always, int: _always, bool: _always},
+    whole: {int: _is_whole},
+    number: {int: _is_whole, float: lambda value: -_BITS <= value < _BITS},
+    vmid: {int: range(1, _BITS).__contains__},
+    flag: {int: range(2).__contains__},
+    moment: {int: range(_LAST_MOMENT + 1).__contains__},
+    name: {str: bool},
+}
+_SHAPES = 200  # of one form; a cluster has fewer
+
+
 class ObjectForm:
     """The form of an object whose keys have their own forms; the `needed` keys are required.
 
-    A key with null counts as missing.
+    A key with null counts as missing. The rows of a listing have few shapes: keys, and the classes
+    of their values. The tests of each shape are chosen once, and a row that passes them is returned
+    unchanged. Only other rows are converted, field by field.
     """
 
     def __init__(self, needed: Mapping[str, Form], fields: Mapping[str, Form]) -> None:
         self._needed = needed
         self._forms = {**fields, **needed}
+        self._tests: dict[tuple[Any, ...], list[tuple[str, Test]]] = {}
 
     def __call__(self, value: Any) -> dict[str, Any]:
         if value.__class__ is not dict:
             raise _unlike("an object", value)
-        forms = self._forms
-        changed: dict[str, Any] = {}
-        for key, one in value.items():
-            form = forms.get(key)
-            if form is None:
-                continue
+        shape = (*value, *map(type, value.values()))
+        tests = self._tests.get(shape)
+        if tests is None:
+            tests = self._tests_of(value)
+            if len(self._tests) < _SHAPES:
+                self._tests[shape] = tests
+        if all(test(value.get(key)) for key, test in tests):
+            return value
+        return self._converted(value)
+
+    def _tests_of(self, value: dict[str, Any]) -> list[tuple[str, Test]]:
+        """Return the tests of all objects that have the shape of this one."""
+        tests: list[tuple[str, Test]] = []
+        tests += [(key, _never) for key in self._needed if key not in value]
+        for key in self._forms.keys() & value.keys():
+            known = _TESTS.get(self._forms[key], {})
+            tests.append((key, known.get(value[key].__class__, _never)))
+        return [(key, test) for key, test in tests if test is not _always]
+
+    def _converted(self, value: dict[str, Any]) -> dict[str, Any]:
+        converted: dict[str, Any] = {}
+        for key, item in value.items():
+            form = self._forms.get(key, unchanged)
             try:
-                found = None if one is None else form(one)
+                found = None if item is None else form(item)
             except WrongForm as error:
                 raise error.within(key) from None
-            if found is not one or one is None:
-                changed[key] = found
-        found = {**value, **changed} if changed else value
+            if found is not None or key not in self._forms:
+                converted[key] = found
         for key in self._needed:
-            if found.get(key) is None:
+            if key not in converted:
                 raise WrongForm("is missing", (key,))
-        if None in changed.values():
-            return {key: one for key, one in found.items() if one is not None or key not in changed}
-        return found
+        return converted
 
 
 class OptionForm(ObjectForm):
@@ -263,8 +308,7 @@ class TypeForm:
 
     def __call__(self, value: Any) -> dict[str, Any]:
         row = self._any(value)
-        record = self._records.get(row.get("type", ""))
-        return row if record is None else record(row)
+        return self._records.get(row["type"], self._any)(row)
 
 
 def each(form: Form, names: str) -> dict[str, Form]:
@@ -278,12 +322,12 @@ def rows(form: Form) -> Form:
     def read(value: Any) -> list[Any]:
         if value.__class__ is not list:
             raise _unlike("a list", value)
-        found = []
-        for index, row in enumerate(value):
-            try:
+        found: list[Any] = []
+        try:
+            for row in value:
                 found.append(form(row))
-            except WrongForm as error:
-                raise error.within(index) from None
+        except WrongForm as error:
+            raise error.within(len(found)) from None
         return found
 
     return read

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...core import validate
 from ...core.errors import ConfigurationError, FleetError
-from ...core.propstring import keyed_parts
+from ...core.propstring import sub_keys
 from .files import mode_of
 
 _NO_FILE, _NO_DIRECTORY, _NO_CONNECTION = 44, 45, 255
@@ -78,7 +78,7 @@ def directory_of(storage: Mapping[str, Any]) -> str:
     Source: pve-storage, Storage/Plugin.pm (get_subdir), NFSPlugin.pm and CIFSPlugin.pm (path).
     """
     path = storage.get("path") or f"/mnt/pve/{storage.get('storage')}"
-    folders = keyed_parts(str(storage.get("content-dirs") or "")) or {}
+    folders = sub_keys(str(storage.get("content-dirs") or ""))
     return f"{path}/{folders.get('snippets') or 'snippets'}"
 
 

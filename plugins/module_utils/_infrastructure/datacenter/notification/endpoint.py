@@ -18,7 +18,7 @@ from ...._foundation.api.interface import Api
 from ...._foundation.cluster.find.names import USER, require_listed
 from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict, ValidationFailed
-from ...._foundation.core.propstring import keyed_parts
+from ...._foundation.core.propstring import sub_keys
 from ...._foundation.core.result import Result
 from ...._foundation.resource.change import DesiredResource, ResourceChange
 from ...._foundation.resource.run import run, run_info
@@ -61,7 +61,7 @@ def decoded(text: Any) -> str:
 def _headers(items: Iterable[Any] | None) -> frozenset[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for item in items or ():
-        parts = keyed_parts(str(item)) or {}
+        parts = sub_keys(str(item))
         found.add((parts.get("name", ""), decoded(parts.get("value"))))
     return frozenset(found)
 

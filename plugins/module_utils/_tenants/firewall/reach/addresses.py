@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...._foundation.core import validate
-from ...._foundation.core.propstring import keyed_parts
+from ...._foundation.core.propstring import sub_keys
 from ...._guests.kinds.nics import nics_in
 from ..evaluate.model import FirewallNic
 
@@ -39,7 +39,7 @@ def _nic(name: str, text: str, config: Mapping[str, Any]) -> FirewallNic:
 
 
 def _parts(text: str) -> dict[str, str]:
-    pairs = keyed_parts(text) or {}
+    pairs = sub_keys(text)
     return {key.strip(): value.strip() for key, value in pairs.items()}
 
 
