@@ -11,7 +11,7 @@ connection.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +89,14 @@ _STARS = "********"
 
 ReadFile = Callable[[str], Any]
 
+Given = dict[str, tuple[Any, str]]
+"""The options that one source sets: each value, and its source for people."""
+
+AllGiven = ChainMap[str, tuple[Any, str]]
+"""The options of several sources; the first source that sets an option counts."""
+
+_UNSET = (None, "")
+
 
 @dataclass(frozen=True)
 class ConnectionSettings:
@@ -159,56 +167,51 @@ def resolve(
     malformed endpoint, missing credentials, an unknown site and a malformed value, each with its
     own message.
     """
-    own = _Layer("option", _known(options))
-    environment = _Layer("", {}, environ)
+    own, environment = _own(options), _environment(environ)
     site = _chosen_site(own, environment, read_file) or {}
-    site_layer = _Layer(f"site {site.get('name')}: option", site)
-    layers = [own, site_layer, environment]
-    endpoint = _endpoint(layers)
-    credentials = _credentials(layers, endpoint)
-    client_cert, _unused = _find(layers, "client_cert")
-    client_key, _unused = _find(layers, "client_key")
-    if client_key and not client_cert:
+    sources = [own, _given(site, f"site {site.get('name')}: option"), environment]
+    given = ChainMap(*sources)
+    endpoint = _endpoint(sources)
+    if "client_key" in given and "client_cert" not in given:
         raise _wrong(
             "client_key is given without client_cert", "Give client_cert too", "client certificate"
         )
-    timeout = _number(layers, "timeout", 0.1, 86400.0)
-    node = _text(layers, "node")
+    timeout = _number(given, "timeout", 0.1, 86400.0)
+    node = _text(given, "node")
     return ConnectionSettings(
         endpoint=endpoint,
-        validate_certs=_boolean(layers, "validate_certs"),
-        ca=_text(layers, "ca_path"),
-        client_cert=str(client_cert or ""),
-        client_key=str(client_key or ""),
+        validate_certs=_boolean(given, "validate_certs"),
+        ca=_text(given, "ca_path"),
+        client_cert=str(given.get("client_cert", _UNSET)[0] or ""),
+        client_key=str(given.get("client_key", _UNSET)[0] or ""),
         timeout=timeout,
         connect_timeout=min(CONNECT_TIMEOUT, timeout),
-        retries=_tries(layers),
-        retry_timeout=_number(layers, "retry_timeout", 0.0, 86400.0),
-        lock_timeout=_number(layers, "lock_timeout", 0.0, 86400.0),
-        max_answer_size=_size(layers, "max_answer_size"),
+        retries=_tries(given),
+        retry_timeout=_number(given, "retry_timeout", 0.0, 86400.0),
+        lock_timeout=_number(given, "lock_timeout", 0.0, 86400.0),
+        max_answer_size=_size(given, "max_answer_size"),
         site=str(site.get("name", "")),
         node=node,
-        preferred_nodes=() if node else _preferred_nodes(layers),
+        preferred_nodes=() if node else _preferred_nodes(given),
         own_nodes=tuple(site.get("nodes", ())),
         own_storages=tuple(site.get("storages", ())),
         own_bridges=tuple(site.get("bridges", ())),
-        require_tenant=any(_boolean([layer], "require_tenant") for layer in layers),
+        require_tenant=any(_boolean(source, "require_tenant") for source in sources),
         max_vms_per_node=site.get("max_vms_per_node"),
-        **credentials,
+        **_credentials(sources, endpoint),
     )
 
 
 def named_site(options: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Return the name of the site in options or environment, or an empty text."""
-    return _text([_Layer("option", _known(options)), _Layer("", {}, environ)], "site")
+    return _text(_own(options), "site") or _text(_environment(environ), "site")
 
 
 def site_names(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
 ) -> list[str]:
     """Return the names of all sites that options and environment define, in their order."""
-    own = _Layer("option", _known(options))
-    sites = _sites(own, _Layer("", {}, environ), read_file)
+    sites = _sites(_own(options), _environment(environ), read_file)
     return [str(site["name"]) for site in sites]
 
 
@@ -216,34 +219,9 @@ def unchosen_sites(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
 ) -> list[str]:
     """Return the names of all sites if neither a host nor a site is chosen, else none."""
-    has_host = _Layer("option", _known(options)).get("host")[1]
-    if has_host or named_site(options, environ):
+    if "host" in _own(options) or named_site(options, environ):
         return []
     return site_names(options, environ, read_file)
-
-
-class _Layer:
-    """One source of values, with its name for people."""
-
-    def __init__(
-        self, label: str, values: Mapping[str, Any], environ: Mapping[str, str] | None = None
-    ) -> None:
-        self._label = label
-        self._values = values
-        self._environ = environ
-
-    def get(self, option: str) -> tuple[Any, str]:
-        """Return the value and the name of its source, or (None, "")."""
-        if self._environ is None:
-            value = self._values.get(option)
-            if _is_unset(value):
-                return None, ""
-            return value, f"{self._label} {option}"
-        for name in ENVIRONMENT.get(option, ()):
-            value = self._environ.get(name)
-            if not _is_unset(value):
-                return value, name
-        return None, ""
 
 
 def _is_unset(value: Any) -> bool:
@@ -252,36 +230,41 @@ def _is_unset(value: Any) -> bool:
     return value is None or value in ([], {})
 
 
-def _known(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options by their main names; a main name that is set wins over its aliases."""
-    known = {key: value for key, value in options.items() if key not in ALIASES}
-    for alias, name in ALIASES.items():
-        # A module's `node` is the node of a VM, not a setting of the connection.
-        if alias not in options or name == "node":
-            continue
-        if _is_unset(known.get(name)):
-            known[name] = options[alias]
-    known.pop("node", None)
-    return known
+def _given(values: Mapping[str, Any], label: str) -> Given:
+    return {
+        name: (value, f"{label} {name}") for name, value in values.items() if not _is_unset(value)
+    }
 
 
-def _find(layers: Sequence[_Layer], option: str) -> tuple[Any, str]:
-    for layer in layers:
-        value, where = layer.get(option)
-        if where:
-            return value, where
-    return None, ""
+def _own(options: Mapping[str, Any]) -> Given:
+    """Return the options of a task by their main names; a main name wins over its aliases.
+
+    A module's `node` is the node of a VM, not a setting of the connection.
+    """
+    aliased = [alias for alias in ALIASES if not _is_unset(options.get(alias))]
+    named = {ALIASES[alias]: options[alias] for alias in reversed(aliased)}
+    named = {**_given(named, "option"), **_given(options, "option")}
+    return {name: value for name, value in named.items() if name != "node"}
 
 
-def _text(layers: Sequence[_Layer], option: str) -> str:
-    value, _unused = _find(layers, option)
+def _environment(environ: Mapping[str, str]) -> Given:
+    found: Given = {}
+    for option, names in ENVIRONMENT.items():
+        name = next((name for name in names if not _is_unset(environ.get(name))), "")
+        if name:
+            found[option] = environ[name], name
+    return found
+
+
+def _text(given: Given | AllGiven, option: str) -> str:
+    value, _unused = given.get(option, _UNSET)
     if value is None:
         return ""
     return str(value).strip()
 
 
-def _boolean(layers: Sequence[_Layer], option: str) -> bool:
-    value, where = _find(layers, option)
+def _boolean(given: Given | AllGiven, option: str) -> bool:
+    value, where = given.get(option, _UNSET)
     if not where:
         return bool(DEFAULTS[option])
     if isinstance(value, bool):
@@ -296,8 +279,8 @@ def _boolean(layers: Sequence[_Layer], option: str) -> bool:
     return (word in _TRUE) != (where in INVERTED)
 
 
-def _number(layers: Sequence[_Layer], option: str, minimum: float, maximum: float) -> float:
-    value, where = _find(layers, option)
+def _number(given: Given | AllGiven, option: str, minimum: float, maximum: float) -> float:
+    value, where = given.get(option, _UNSET)
     if not where:
         return float(DEFAULTS[option])
     try:
@@ -313,9 +296,9 @@ def _number(layers: Sequence[_Layer], option: str, minimum: float, maximum: floa
     return number
 
 
-def _size(layers: Sequence[_Layer], option: str) -> int:
+def _size(given: Given | AllGiven, option: str) -> int:
     """Return a size in bytes; a number without a unit is in MiB."""
-    value, where = _find(layers, option)
+    value, where = given.get(option, _UNSET)
     try:
         size = parse_size(value if where else DEFAULTS[option], bare=MIB, what=where)
     except ValidationFailed:
@@ -329,21 +312,20 @@ def _size(layers: Sequence[_Layer], option: str) -> int:
     return size
 
 
-def _tries(layers: Sequence[_Layer]) -> int | None:
-    _unused, where = _find(layers, "retries")
-    if not where:
+def _tries(given: Given | AllGiven) -> int | None:
+    if "retries" not in given:
         return None
-    return int(_number(layers, "retries", 1, 100))
+    return int(_number(given, "retries", 1, 100))
 
 
-def _preferred_nodes(layers: Sequence[_Layer]) -> tuple[str, ...]:
+def _preferred_nodes(given: Given | AllGiven) -> tuple[str, ...]:
     """Return the nodes of a list that separates them by commas or blanks, each once."""
-    names = re.split(r"[,;\s]+", _text(layers, "preferred_nodes"))
+    names = re.split(r"[,;\s]+", _text(given, "preferred_nodes"))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
-    host, where = _find(layers, "host")
+def _endpoint(sources: Sequence[Given]) -> Endpoint:
+    host, where = ChainMap(*sources).get("host", _UNSET)
     if not where:
         raise ConfigurationError(
             attempted="No Proxmox VE endpoint is configured",
@@ -355,11 +337,9 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
         )
     # The port in the environment belongs to the host in the environment or in the task, not to the
     # host of a site.
-    site = layers[1]
-    sources = layers
-    if where == site.get("host")[1]:
-        sources = layers[:2]
-    port, port_from = _find(sources, "port")
+    if where == sources[1].get("host", _UNSET)[1]:
+        sources = sources[:2]
+    port, port_from = ChainMap(*sources).get("port", _UNSET)
     given_in = " and ".join(filter(None, (where, port_from)))
     try:
         endpoint = parse_endpoint(str(host), port)
@@ -371,8 +351,8 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
     if with_port == endpoint:
         return endpoint
     # If the port in the host differs from the option, the source with higher priority counts.
-    for layer in sources:
-        has_host, has_port = bool(layer.get("host")[1]), bool(layer.get("port")[1])
+    for source in sources:
+        has_host, has_port = "host" in source, "port" in source
         if has_host and has_port:
             raise _wrong(
                 f"host names port {endpoint.port}, and port is {with_port.port} (from {given_in})",
@@ -398,21 +378,22 @@ def _masked(text: str) -> str:
     return formatted(_UUID.sub(_STARS, text))
 
 
-def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]:
+def _credentials(sources: Sequence[Given], endpoint: Endpoint) -> dict[str, str]:
     """Return user, password, token_id and token_secret.
 
     A token wins, unless a source with higher priority than the token's names a password.
     """
-    user = _text(layers, "user")
-    token_id = _text(layers, "token_id")
-    token_secret = _text(layers, "token_secret")
+    given = ChainMap(*sources)
+    user = _text(given, "user")
+    token_id = _text(given, "token_id")
+    token_secret = _text(given, "token_secret")
     attempted = f"Could not log in to {endpoint}"
-    kind = _nearest_credentials(layers)
+    kind = _nearest_credentials(sources)
     if kind == "token":
-        _require_one_user(layers, attempted)
+        _require_one_user(sources, attempted)
         return _token(attempted, user, token_id, token_secret)
     if kind == "password":
-        password, _unused = _find(layers, "password")
+        password, _unused = given.get("password", _UNSET)
         _require_not_swapped(attempted, user, str(password))
         _require_user(attempted, user, "the password")
         return {"user": user, "password": str(password)}
@@ -426,25 +407,25 @@ def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]
     )
 
 
-def _nearest_credentials(layers: Sequence[_Layer]) -> str:
+def _nearest_credentials(sources: Sequence[Given]) -> str:
     """Return "token" or "password": the credentials in the first source that has any, or ""."""
-    for layer in layers:
-        if layer.get("token_id")[1] or layer.get("token_secret")[1]:
+    for source in sources:
+        if "token_id" in source or "token_secret" in source:
             return "token"
-        if layer.get("password")[1]:
+        if "password" in source:
             return "password"
     return ""
 
 
-def _require_one_user(layers: Sequence[_Layer], attempted: str) -> None:
+def _require_one_user(sources: Sequence[Given], attempted: str) -> None:
     """Raise ConfigurationError if a source names a user without a password, and a token of another
     user.
     """
-    for layer in layers:
-        token_id, where = layer.get("token_id")
-        user, user_from = layer.get("user")
+    for source in sources:
+        token_id, where = source.get("token_id", _UNSET)
+        user, user_from = source.get("user", _UNSET)
         owner, mark, _name = str(token_id or "").strip().partition("!")
-        if not mark or not user_from or layer.get("password")[1]:
+        if not mark or not user_from or "password" in source:
             continue
         if owner != str(user).strip():
             raise _wrong(
@@ -548,18 +529,18 @@ def _require_user(attempted: str, user: str, purpose: str) -> None:
         )
 
 
-def _chosen_site(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> dict[str, Any] | None:
+def _chosen_site(own: Given, environ: Given, read_file: ReadFile | None) -> dict[str, Any] | None:
     """Return the site that the task names, or the default site.
 
     None if the task names its own host.
     """
-    own_site, _unused = own.get("site")
-    if own.get("host")[1]:
+    own_site, _unused = own.get("site", _UNSET)
+    if "host" in own:
         if own_site:
             raise _wrong("both host and site are given", "Give one of them", "host and site")
         return None
     sites = _sites(own, environ, read_file)
-    default, variable = environ.get("site")
+    default, variable = environ.get("site", _UNSET)
     wanted = str(own_site or default or "").strip()
     is_ignored = not own_site and not sites and variable in _ONLY_WITH_SITES
     if wanted and not is_ignored:
@@ -584,7 +565,7 @@ def _named(sites: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
     )
 
 
-def _default_site(sites: list[dict[str, Any]], environ: _Layer) -> dict[str, Any] | None:
+def _default_site(sites: list[dict[str, Any]], environ: Given) -> dict[str, Any] | None:
     """Return the site that is marked as default, or is named `default`, or is the only one.
 
     Returns None if there is no such site, or if the environment names a host.
@@ -599,7 +580,7 @@ def _default_site(sites: list[dict[str, Any]], environ: _Layer) -> dict[str, Any
     for site in sites:
         if site["name"] == "default" or len(sites) == 1:
             return site
-    if sites and not environ.get("host")[1]:
+    if sites and "host" not in environ:
         raise _wrong(
             f"several sites are defined ({_names(sites)}) and none is the default",
             "Name one with the option site, or mark one with default: true",
@@ -612,10 +593,10 @@ def _names(sites: list[dict[str, Any]]) -> str:
     return ", ".join(str(site["name"]) for site in sites)
 
 
-def _sites(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> list[dict[str, Any]]:
+def _sites(own: Given, environ: Given, read_file: ReadFile | None) -> list[dict[str, Any]]:
     """Return the sites of the option, else of the file, each a dictionary with a name."""
-    given, where = own.get("sites")
-    if where and own.get("sites_file")[1]:
+    given, where = own.get("sites", _UNSET)
+    if where and "sites_file" in own:
         raise _wrong(
             "both sites and sites_file are given", "Give one of them", "two lists of sites"
         )
@@ -644,9 +625,9 @@ def _sites(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> list[dic
     return sites
 
 
-def _sites_of_file(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> tuple[Any, str]:
+def _sites_of_file(own: Given, environ: Given, read_file: ReadFile | None) -> tuple[Any, str]:
     """Return the data of the sites file and a text with its path and source, or (None, "")."""
-    path, where = _find([own, environ], "sites_file")
+    path, where = own.get("sites_file") or environ.get("sites_file", _UNSET)
     if not where:
         return None, ""
     given = None

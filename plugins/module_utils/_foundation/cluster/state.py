@@ -394,13 +394,11 @@ def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:
 
 def power_of(row: Mapping[str, Any]) -> str:
     """Return running, stopped, or a state of the machine itself (paused, suspended, prelaunch)."""
-    status = _text(row, "status") or "unknown"
-    machine = _text(row, "qmpstatus")
-    if status != "running":
+    status: str = row.get("status") or "unknown"
+    machine = row.get("qmpstatus", "")
+    if status != "running" or machine in ("", "stopped"):
         return status
-    if machine in ("", "stopped"):
-        return status
-    return machine
+    return str(machine)
 
 
 def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) -> ClusterState:
@@ -418,7 +416,7 @@ def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) 
     for row in rows:
         kind = row.get("type")
         if "vmid" in row:
-            taken.add(int(row["vmid"]))
+            taken.add(row["vmid"])
         if kind in types:
             vm = row_of_listing(row)
             vms[vm.vmid] = vm
@@ -446,18 +444,18 @@ def row_of_listing(row: Mapping[str, Any]) -> VmRow:
     """Return a guest of the listing."""
     return VmRow(
         type=row["type"],
-        vmid=int(row["vmid"]),
+        vmid=row["vmid"],
         node=row["node"],
-        name=_text(row, "name"),
+        name=row.get("name", ""),
         status=power_of(row),
         tags=parse_tags(row.get("tags")),
-        pool=_text(row, "pool") or None,
+        pool=row.get("pool") or None,
         template=bool(row.get("template")),
-        lock=_text(row, "lock") or None,
-        cores=_number(row, "maxcpu"),
-        memory=_number(row, "maxmem"),
-        disk=_number(row, "maxdisk"),
-        uptime=_number(row, "uptime"),
+        lock=row.get("lock") or None,
+        cores=row.get("maxcpu") or 0,
+        memory=row.get("maxmem", 0),
+        disk=row.get("maxdisk", 0),
+        uptime=row.get("uptime", 0),
         managed=bool(row.get("hastate")),
     )
 
@@ -466,31 +464,22 @@ def _node(row: Mapping[str, Any]) -> NodeRow:
     return NodeRow(
         node=row["node"],
         online=row.get("status") == "online",
-        cores=_number(row, "maxcpu"),
-        memory=_number(row, "maxmem"),
-        memory_used=_number(row, "mem"),
+        cores=row.get("maxcpu", 0),
+        memory=row.get("maxmem", 0),
+        memory_used=row.get("mem", 0),
         maintenance=row.get("hastate") == "maintenance",
-        arch=_text(row, "host-arch") or "x86_64",
+        arch=str(row.get("host-arch") or "x86_64"),
     )
 
 
 def _storage(row: Mapping[str, Any]) -> StorageRow:
-    content = _text(row, "content")
     return StorageRow(
         storage=row["storage"],
         node=row["node"],
         available=row.get("status") == "available",
         shared=bool(row.get("shared")),
-        kind=_text(row, "plugintype"),
-        content=frozenset(content.split(",")),
-        used=_number(row, "disk"),
-        total=_number(row, "maxdisk"),
+        kind=row.get("plugintype", ""),
+        content=frozenset(row.get("content", "").split(",")),
+        used=row.get("disk", 0),
+        total=row.get("maxdisk", 0),
     )
-
-
-def _text(row: Mapping[str, Any], key: str) -> str:
-    return str(row.get(key) or "")
-
-
-def _number(row: Mapping[str, Any], key: str) -> int:
-    return int(row.get(key) or 0)
