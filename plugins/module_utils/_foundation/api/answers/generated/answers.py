@@ -135,7 +135,7 @@ _NODES_GUEST_MIGRATE = ObjectForm(
     },
 )
 _STORAGE = ObjectForm(
-    {"storage": name},
+    {"storage": name, "type": text},
     {
         **each(
             text,
@@ -433,7 +433,7 @@ READS: Mapping[str, Form] = {
     "cluster/mapping/usb/*": ObjectForm(
         {}, {"map": rows(properties), **each(text, "description digest")}
     ),
-    "cluster/acme/account": rows(ObjectForm({}, {"name": text})),
+    "cluster/acme/account": rows(ObjectForm({"name": name}, {})),
     "cluster/acme/account/*": ObjectForm(
         {},
         {
