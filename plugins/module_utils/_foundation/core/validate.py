@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import ValidationFailed
@@ -82,6 +82,20 @@ def refused(what: str, value: object, why: str, next_step: str) -> ValidationFai
     )
 
 
+def _like(
+    pattern: re.Pattern[str], default: str, why: str, next_step: str, longest: int = 10_000
+) -> Callable[..., str]:
+    """Return the check of a text that must match; `default` is the name of its option."""
+
+    def check(value: str, what: str = default) -> str:
+        text = str(value)
+        if not pattern.fullmatch(text) or len(text) > longest:
+            raise refused(what, text, why, next_step)
+        return text
+
+    return check
+
+
 def dns_name(value: str, what: str = "name") -> str:
     """Return a VM name that PVE accepts: a DNS name (no underscore, no space) within the limits of
     DNS.
@@ -133,33 +147,48 @@ def mac(value: str, what: str = "mac") -> str:
     return value.upper()
 
 
-def pool(value: str, what: str = "pool") -> str:
-    """Return a pool name (nested pools are written a/b)."""
-    if not _POOL.fullmatch(value):
-        step = (
-            "Use letters, digits, . - and _, with / between nested pools, of which there are three"
-            " levels at most"
-        )
-        raise refused(what, value, "is not a pool name", step)
-    return value
-
-
-def group(value: str, what: str = "group") -> str:
-    """Return the name of a group of users."""
-    return _simple_name(value, what, "group")
-
-
-def role(value: str, what: str = "role") -> str:
-    """Return the name of a role."""
-    return _simple_name(value, what, "role")
-
-
-def _simple_name(value: str, what: str, kind: str) -> str:
-    if not _SIMPLE_NAME.fullmatch(value):
-        raise refused(
-            what, value, f"is not the name of a {kind}", "Use letters, digits, . - and _ only"
-        )
-    return value
+_WITHOUT_SIGNS = "Use letters, digits, . - and _ only"
+pool = _like(
+    _POOL,
+    "pool",
+    "is not a pool name",
+    "Use letters, digits, . - and _, with / between nested pools, of which there are three levels at"
+    " most",
+)
+group = _like(_SIMPLE_NAME, "group", "is not the name of a group", _WITHOUT_SIGNS)
+role = _like(_SIMPLE_NAME, "role", "is not the name of a role", _WITHOUT_SIGNS)
+realm = _like(
+    _REALM,
+    "realm",
+    "is not the name of a realm",
+    f"Use a letter first, then letters, digits, . - and _, {MAX_REALM} characters at most",
+    MAX_REALM,
+)
+token_name = _like(
+    _TOKEN,
+    "name",
+    "is not the name of a token",
+    "Use two characters at least, a letter first, then also digits, . - and _, without the user",
+)
+# pve-common: PVE/JSONSchema.pm, format pve-configid and option pve-config-id.
+config_id = _like(
+    _CONFIG_ID,
+    "id",
+    "is not a valid ID",
+    "Begin with a letter, then use letters, digits, - and _: 2 to 40 characters",
+    _LONGEST_CONFIG_ID,
+)
+storage = _like(
+    _STORAGE, "storage", "is not a storage ID", "Use the name that Datacenter > Storage shows"
+)
+node = _like(_NODE, "node", "is not a node name", "Use the short host name of the node")
+bridge = _like(_BRIDGE, "bridge", "is not a bridge name", "Use a name such as vmbr0")
+volume = _like(
+    _VOLUME,
+    "volume",
+    "is not a volume ID",
+    "Write it as storage:path, such as local:iso/debian.iso",
+)
 
 
 def user(value: str, what: str = "user") -> str:
@@ -174,31 +203,6 @@ def user(value: str, what: str = "user") -> str:
     return value
 
 
-def realm(value: str, what: str = "realm") -> str:
-    """Return the name of a realm."""
-    if not _REALM.fullmatch(value) or len(value) > MAX_REALM:
-        raise refused(
-            what,
-            value,
-            "is not the name of a realm",
-            f"Use a letter first, then letters, digits, . - and _, {MAX_REALM} characters at most",
-        )
-    return value
-
-
-def token_name(value: str, what: str = "name") -> str:
-    """Return the name of a token, which is the part after the exclamation mark."""
-    if not _TOKEN.fullmatch(value):
-        raise refused(
-            what,
-            value,
-            "is not the name of a token",
-            "Use two characters at least, a letter first, then also digits, . - and _, without the"
-            " user",
-        )
-    return value
-
-
 def token(value: str, what: str = "token") -> str:
     """Return the full name of a token, such as C(alice@pve!deploy)."""
     owner, mark, name = value.rpartition("!")
@@ -208,57 +212,6 @@ def token(value: str, what: str = "token") -> str:
             value,
             "is not a token with its user",
             "Write it as USER@REALM!NAME, such as alice@pve!deploy",
-        )
-    return value
-
-
-def config_id(value: str, what: str = "id") -> str:
-    """Return an ID of a section of PVE's configuration. Raises ValidationFailed.
-
-    Source: format pve-configid and the option pve-config-id of pve-common, PVE/JSONSchema.pm.
-    """
-    text = str(value)
-    if not _CONFIG_ID.fullmatch(text) or len(text) > _LONGEST_CONFIG_ID:
-        raise refused(
-            what,
-            text,
-            "is not a valid ID",
-            "Begin with a letter, then use letters, digits, - and _: 2 to 40 characters",
-        )
-    return text
-
-
-def storage(value: str, what: str = "storage") -> str:
-    """Return a storage ID."""
-    if not _STORAGE.fullmatch(value):
-        raise refused(
-            what, value, "is not a storage ID", "Use the name that Datacenter > Storage shows"
-        )
-    return value
-
-
-def node(value: str, what: str = "node") -> str:
-    """Return a node name."""
-    if not _NODE.fullmatch(value):
-        raise refused(what, value, "is not a node name", "Use the short host name of the node")
-    return value
-
-
-def bridge(value: str, what: str = "bridge") -> str:
-    """Return a bridge or VNet name."""
-    if not _BRIDGE.fullmatch(value):
-        raise refused(what, value, "is not a bridge name", "Use a name such as vmbr0")
-    return value
-
-
-def volume(value: str, what: str = "volume") -> str:
-    """Return a volume ID of the form C(storage:name)."""
-    if not _VOLUME.fullmatch(value):
-        raise refused(
-            what,
-            value,
-            "is not a volume ID",
-            "Write it as storage:path, such as local:iso/debian.iso",
         )
     return value
 
