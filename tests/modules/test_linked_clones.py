@@ -76,15 +76,20 @@ def test_storage_that_cannot_be_read_is_a_warning(unused: Lab) -> None:
 
 
 def test_requests(unused: Lab) -> None:
-    """One more request for a template, none for a VM, beside the privileges of a removal that is
-    not refused.
+    """One more request for a template, none for a VM. A removal that is not refused also reads the
+    privileges, and the configuration of each other guest.
     """
     lab = unused
     make(lab)
 
-    def reads(name: str) -> int:
+    def reads(name: str, vmid: int) -> int:
         lab.simulator.reset_log()
         lab.run("vm", name=name, state="absent", check=True)
-        return sum(row["path"] != "/access/permissions" for row in lab.simulator.log())
+        paths = [row["path"] for row in lab.simulator.log()]
+        own = f"/qemu/{vmid}/pending"
+        return sum(
+            path.endswith(own) or not path.endswith(("/permissions", "/pending")) for path in paths
+        )
 
-    assert reads("golden") == reads("clone0") + 1
+    vmids = {row["name"]: row["vmid"] for row in lab.client.get("cluster", "resources", type="vm")}
+    assert reads("golden", vmids["golden"]) == reads("clone0", vmids["clone0"]) + 1

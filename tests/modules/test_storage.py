@@ -311,13 +311,16 @@ def test_absent_names_the_users(lab: Lab) -> None:
             "type": "local",
         },
     )
+    lab.run("pool", name="with-t1", storages=["t1"])
     result = refused(lab, name="t1", state="absent")
     assert result["error"]["reason"] == "in use"
     assert result["error"]["users"] == [
         f"guest {vm['vmid']} (user)",
         "backup job nightly",
         f"replication job {vm['vmid']}-0",
+        "pool with-t1",
     ]
+    lab.run("pool", name="with-t1", state="absent", force=True)
     lab.client.write("DELETE", "cluster", "backup", "nightly")
     lab.client.write("DELETE", "cluster", "replication", f"{vm['vmid']}-0")
     lab.run("vm", name="user", state="absent")

@@ -218,3 +218,65 @@ def test_a_volume_of_another_guest_leaves_the_configuration_and_stays(lab: Lab) 
     assert lab.run("vm", **task)["changed"]
     found = lab.client.get("nodes", "pve1", "storage", "ceph", "content")
     assert ROOT in [row["volid"] for row in found]
+
+
+def _given(lab: Lab, module: str, name: str, **options: Any) -> tuple[int, str]:
+    """Create a guest with one more volume; return its VMID and the volume."""
+    own = VM if module == "vm" else CONTAINER
+    vmid = lab.run(module, name=name, node="pve1", **own, **options)[module]["vmid"]
+    volume = f"ceph:vm-{vmid}-data"
+    lab.run("volume", volume=volume, node="pve1", vmid=vmid, size="1G")
+    return vmid, volume
+
+
+@pytest.mark.parametrize("place", ["mp4", "unused3", "mp4 in snapshot 'kept'"])
+@pytest.mark.parametrize("module", ["vm", "container"])
+def test_a_guest_whose_volume_another_guest_uses_is_not_removed(
+    lab: Lab, module: str, place: str
+) -> None:
+    """PVE destroys each volume with the VMID, also those that the configuration does not name, and
+    looks at no other guest (qemu-server: QemuServer.pm, destroy_vm; pve-container: LXC.pm,
+    destroy_lxc_container).
+    """
+    slot = place.partition(" ")[0]
+    name = f"lends-{module}-{len(place)}"
+    vmid, volume = _given(lab, module, name)
+    path = f"/containers/{THEIRS}"
+    snapshots = ("nodes", "pve2", "lxc", THEIRS, "snapshot")
+    lab.simulator.ask("PUT", path, {"config": {slot: f"{volume},mp=/y,size=1G"}})
+    if "snapshot" in place:
+        lab.client.task("POST", *snapshots, data={"snapname": "kept"})
+        lab.simulator.ask("PUT", path, {"config": {slot: None}})
+    item: dict[str, Any] = {"name": name, "state": "absent"}
+    text = f"guest {THEIRS} uses one of its volumes as {place}"
+    assert text in refused(lab, module, **item)["msg"]
+    assert text in refused(lab, "vms", **{f"{module}s": [item]})["msg"]
+    if "snapshot" in place:
+        lab.client.task("DELETE", *snapshots, "kept")
+    # A deleted snapshot leaves its disks as unused ones (AbstractConfig.pm, snapshot_delete).
+    lab.simulator.ask("PUT", path, {"config": {slot: None, "unused0": None}})
+    assert lab.run(module, **item)["changed"]
+    assert not lab.run(module, **item)["changed"]
+
+
+def test_the_removal_of_a_guest_reads_each_other_guest_once(lab: Lab) -> None:
+    """A list that removes several guests reads the others once for all of them."""
+    names = ["leaves-1", "leaves-2", "leaves-3"]
+    for name in names:
+        lab.run("vm", name=name, node="pve1", **VM)
+    lab.simulator.reset_log()
+    items = [{"name": name, "state": "absent"} for name in names]
+    assert not lab.run("vms", check=True, vms=items).get("failed")
+    asked = [row["path"] for row in lab.simulator.log() if row["path"].endswith("/pending")]
+    assert f"/nodes/pve2/lxc/{THEIRS}/pending" in asked
+    assert len(asked) == len(set(asked))
+
+
+def test_a_guest_that_cannot_be_read_is_a_warning_of_a_removal(lab: Lab) -> None:
+    lab.run("vm", name="leaves-late", node="pve1", **VM)
+    path = f"^/nodes/pve2/lxc/{THEIRS}/pending$"
+    lab.simulator.fault(method="GET", path=path, status=500, message="no reason", times=None)
+    result = lab.run("vm", name="leaves-late", state="absent")
+    lab.simulator.clear_faults()
+    assert result["changed"]
+    assert f"not known whether guest {THEIRS} uses its volumes" in str(result["warnings"])

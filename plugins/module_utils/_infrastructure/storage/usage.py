@@ -36,10 +36,12 @@ class StorageUsage:
 
 
 def read_usage(client: Api, storage: str, node: str | None = None) -> StorageUsage:
-    """Return guests, backup jobs, replications and storages that use a storage. Raises FleetError.
+    """Return guests, backup jobs, replications, storages and pools that use a storage. Raises
+    FleetError.
 
-    With `node`, only guests and volumes on this node count. Four requests, one for each guest, and
-    one for each content type with volumes of guests: on each node, or on one for a shared storage.
+    With `node`, only guests and volumes on this node count, and pools do not. Five requests, one
+    for each guest and pool, and one for each content type with volumes of guests: on each node, or
+    on one for a shared storage.
     """
     attempted = f"Could not find out what uses storage '{storage}'"
     get = partial(client.get, attempted=attempted)
@@ -61,6 +63,8 @@ def read_usage(client: Api, storage: str, node: str | None = None) -> StorageUsa
     users += find_backup_jobs(get("cluster", "backup") or [], storage)
     users += _replications(get("cluster", "replication") or [], using)
     users += find_based_storages(get("storage") or [], storage)
+    if node is None:
+        users += _pools(client, storage, attempted)
     orphans = sorted(owners - names.keys())
     return StorageUsage(tuple(users), _warnings(storage, orphans))
 
@@ -111,6 +115,21 @@ def find_based_storages(rows: Iterable[Mapping[str, Any]], storage: str) -> list
         for row in rows
         if str(row.get("base") or "").partition(":")[0] == storage
     ]
+
+
+def _pools(client: Api, storage: str, attempted: str) -> list[str]:
+    """Return the pools with the storage: its removal takes it from them, and with it rights of
+    tenants (pve-access-control: AccessControl.pm, remove_storage_access).
+    """
+    names = [str(row["poolid"]) for row in client.get("pools", attempted=attempted) or []]
+
+    def has_storage(name: str) -> bool:
+        rows = client.get("pools", poolid=name, attempted=attempted) or []
+        members = rows[0].get("members") or [] if rows else []
+        return any(member.get("storage") == storage for member in members)
+
+    found = side_by_side(has_storage, names, _READS_AT_ONCE)
+    return [f"pool {name}" for name, has in zip(names, found, strict=True) if has]
 
 
 def _replications(jobs: Iterable[Mapping[str, Any]], using: set[int]) -> list[str]:

@@ -9,20 +9,24 @@ linked clone, or as a replica.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core import propstring
+from ...core.errors import FleetError, NotFound
 from ...core.parallel import side_by_side
 from ..find.lookup import volume_owner
-from ..state import VmRow, row_of_listing
+from ..state import ClusterState, VmRow, node_of, row_of_listing
 from ..tenant import parse_tags
 
 if TYPE_CHECKING:
+    from ...api.client import Client
     from ...api.protocols import Reader
 
+_Names: TypeAlias = Callable[[str, Any], bool]  # whether an option of a guest names the volume
 _READS_AT_ONCE = 8
+_DISKS = frozenset(("images", "rootdir"))  # the content of storages with volumes of guests
 # The options of a guest whose value is a drive or a mount.
 SLOT = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs")
 _NAMED: propstring.Format = {"file": {"default_key": True}}
@@ -53,29 +57,67 @@ def read_volume_users(
     snapshot.
     """
     attempted = f"Could not find out what uses {volid}"
-    rows = client.get("cluster", "resources", type="vm", attempted=attempted) or []
-    replicated: set[int] = set()
+    listed = client.get("cluster", "resources", type="vm", attempted=attempted) or []
+    rows = [row_of_listing(row) for row in sorted(listed, key=lambda row: int(row["vmid"]))]
     if node is not None:
         jobs = client.get("cluster", "replication", attempted=attempted) or []
         replicated = {int(job["guest"]) for job in jobs if job.get("target") == node}
-    guests: list[Mapping[str, Any]] = []
-    for row in sorted(rows, key=lambda row: int(row["vmid"])):
-        if node in (None, row.get("node")) or row["vmid"] in replicated:
-            guests.append(row)
+        rows = [row for row in rows if row.node == node or row.vmid in replicated]
     pattern = volume_pattern(volid, clones=clones)
 
-    def read(row: Mapping[str, Any]) -> VolumeUser:
-        path = ("nodes", row["node"], row["type"], row["vmid"])
-        options = client.get(*path, "pending", attempted=attempted) or []
-        values = {option["key"]: option.get("value") for option in options}
-        name = str(values.get("name") or values.get("hostname") or "")  # the listing may lack it
-        places = [*_places(options, pattern), *_held(client, path, pattern, attempted)]
-        return VolumeUser(
-            replace(row_of_listing(row), name=name), parse_tags(values.get("tags")), tuple(places)
-        )
+    def names(key: str, value: Any) -> bool:
+        return names_volume(pattern, key, value)
 
-    found = side_by_side(read, guests, _READS_AT_ONCE)
+    found = side_by_side(lambda row: _user(client, row, names, attempted), rows, _READS_AT_ONCE)
     return [user for user in found if user.places]
+
+
+def read_users_of_owner(
+    client: Client, vmid: int, node: str, cluster: ClusterState
+) -> tuple[list[VolumeUser], list[str]]:
+    """Return the other guests that use a volume with this VMID, and warnings about guests that
+    could not be read; one request for each guest that can use a volume of the node, and more for a
+    guest whose present state follows a snapshot.
+    """
+    attempted = f"Could not find out what uses the volumes of guest {vmid}"
+    storages = [row for row in cluster.storages if row.content & _DISKS]
+    is_local = bool(storages) and not any(row.shared for row in storages)
+    rows: list[VmRow] = []
+    for row in sorted(cluster.guests, key=lambda row: row.vmid):
+        is_near = row.node == node or not is_local
+        if is_near and row.vmid != vmid and not row.planned:
+            rows.append(row)
+
+    def names(key: str, value: Any) -> bool:
+        volumes = [volume for volume, _copied, _shared in drive_volumes({key: str(value)})]
+        return any(volume_owner(volume) == vmid for volume in volumes)
+
+    def read(row: VmRow) -> VolumeUser | str:
+        try:
+            return _user(client, row, names, attempted, deep=False)
+        except FleetError as error:
+            if isinstance(error, NotFound) and node_of(client, row.vmid) in (None, row.node):
+                return VolumeUser(row, (), ())  # it was removed, and the listing still has it
+            return f"It is not known whether guest {row.vmid} uses its volumes: {error.cause}"
+
+    found = side_by_side(read, rows, _READS_AT_ONCE)
+    users = [user for user in found if isinstance(user, VolumeUser) and user.places]
+    return users, [user for user in found if isinstance(user, str)]
+
+
+def _user(
+    client: Reader, row: VmRow, names: _Names, attempted: str, *, deep: bool = True
+) -> VolumeUser:
+    """Return a guest with the options that name a volume. Without `deep` its snapshots are read
+    only if its present state follows one.
+    """
+    options = client.get(*row.path, "pending", attempted=attempted) or []
+    values = {option["key"]: option.get("value") for option in options}
+    name = str(values.get("name") or values.get("hostname") or "")  # the listing may lack it
+    places = list(_places(options, names))
+    if deep or "parent" in values:
+        places += _held(client, row.path, names, attempted)
+    return VolumeUser(replace(row, name=name), parse_tags(values.get("tags")), tuple(places))
 
 
 def volume_pattern(volid: str, *, clones: bool = True) -> re.Pattern[str]:
@@ -94,17 +136,17 @@ def volume_pattern(volid: str, *, clones: bool = True) -> re.Pattern[str]:
     return re.compile(rf"(?:^|[,=])(?:{storage}:{name}|/[^,]*/{image})(?:{end}|$)")
 
 
-def _places(options: Iterable[Mapping[str, Any]], pattern: re.Pattern[str]) -> Iterator[str]:
+def _places(options: Iterable[Mapping[str, Any]], names: _Names) -> Iterator[str]:
     """Yield the options that name the volume, now or by a pending change (pure)."""
     for row in options:
-        if names_volume(pattern, row["key"], row.get("value")):
+        if names(row["key"], row.get("value")):
             yield row["key"]
-        elif names_volume(pattern, row["key"], row.get("pending")):
+        elif names(row["key"], row.get("pending")):
             yield f"{row['key']}, a pending change"
 
 
 def _held(
-    client: Reader, path: tuple[str | int, ...], pattern: re.Pattern[str], attempted: str
+    client: Reader, path: tuple[str | int, ...], names: _Names, attempted: str
 ) -> Iterator[str]:
     """Yield the options of snapshots that name the volume; one request, and one for each."""
     for snapshot in client.get(*path, "snapshot", attempted=attempted) or []:
@@ -113,7 +155,7 @@ def _held(
             continue
         config = client.get(*path, "snapshot", name, "config", attempted=attempted) or {}
         for key, value in config.items():
-            if names_volume(pattern, key, value):
+            if names(key, value):
                 yield f"{key} in snapshot '{name}'"
 
 

@@ -45,7 +45,7 @@ from .intent import DecidedPlan, GuestIntent
 from .place import choose_place, with_nearest_copy
 from .placed import AnyBlueprint, GuestBlueprint, NumberedGuest, PlacedGuest, with_vmid
 from .reads import GuestReads
-from .volumes import require_no_other_users, require_own_volumes
+from .volumes import require_no_borrowers, require_no_other_users, require_own_volumes
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -229,6 +229,8 @@ class GuestFlow(Generic[AnyContext]):
             return replace(guest_plan, requested=context, read_at=read_at)
         require_named_so(guest, actual)
         plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))
+        warnings = require_no_borrowers(context.client, actual, cluster, guest.leaving)
+        plan = replace(plan, warnings=(*plan.warnings, *warnings))
         return GuestPlan(self, context, context, plan, cluster, actual, read_at=read_at)
 
     def update(

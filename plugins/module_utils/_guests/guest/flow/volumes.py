@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...._foundation.cluster.find.lookup import (
@@ -19,6 +19,7 @@ from ...._foundation.cluster.state import ClusterState
 from ...._foundation.cluster.storages.volume_users import (
     VolumeUser,
     drive_volumes,
+    read_users_of_owner,
     read_volume_users,
     volume_pattern,
 )
@@ -78,20 +79,35 @@ def require_no_other_users(client: Client, actual: Actual, slots: Iterable[str])
         volume = volumes[slot]
         if volume_owner(volume) != actual.vmid:
             continue
-        _require_no_users(actual, slot, volume, read_volume_users(client, volume, clones=False))
+        for user in read_volume_users(client, volume, clones=False):
+            if user.row.vmid != actual.vmid:
+                raise Conflict(
+                    attempted=f"{slot} of {actual.label} was not removed",
+                    answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
+                    next_step="Detach it there first, or write state=detached here",
+                    reason="in use",
+                )
 
 
-def _require_no_users(actual: Actual, slot: str, volume: str, users: Iterable[VolumeUser]) -> None:
-    """Raise Conflict for the first user of a volume that is another guest (pure)."""
+def require_no_borrowers(
+    client: Client, actual: Actual, cluster: ClusterState, leaving: Collection[int] = ()
+) -> list[str]:
+    """Raise Conflict if another guest uses a volume of a guest to remove, and return warnings about
+    guests that could not be read. Guests in `leaving`, which the same run removes, do not count.
+
+    PVE destroys every volume with the VMID, and looks at no other guest (qemu-server:
+    QemuServer.pm, destroy_vm; pve-container: LXC.pm, destroy_lxc_container).
+    """
+    users, warnings = read_users_of_owner(client, actual.vmid, actual.node, cluster)
     for user in users:
-        if user.row.vmid == actual.vmid:
-            continue
-        raise Conflict(
-            attempted=f"{slot} of {actual.label} was not removed",
-            answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
-            next_step="Detach it there first, or write state=detached here",
-            reason="in use",
-        )
+        if user.row.vmid not in leaving:
+            raise Conflict(
+                attempted=f"{actual.label} was not removed",
+                answer=f"guest {user.row.vmid} uses one of its volumes as {user.places[0]}",
+                next_step="Detach it there first",
+                reason="in use",
+            )
+    return warnings
 
 
 def missing_volumes(reads: GuestReads, volumes: Iterable[str], node: str) -> list[str]:

@@ -28,6 +28,7 @@ from ...._foundation.resource.plan import Plan, Step
 from ...._guests.fleet.items import removal_of
 from ...._guests.guest.context import RunContext
 from ...._guests.guest.flow.existing import RemovedGuest, apply_to_guest
+from ...._guests.guest.flow.volumes import require_no_borrowers
 from ...._guests.guest.live.creation import await_creation, has_creation_marker, tasks_on
 from ...._guests.guest.live.read import read_wherever
 from ...._guests.guest.plan.removal import plan_absent
@@ -123,7 +124,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         if not vm.is_removable:
             continue
         try:
-            results.append(_remove(params, client, vm, view, check_mode))
+            results.append(_remove(params, vm, view, cluster, check_mode))
         except FleetError as error:
             failures.append(FailedGuest(vm.actual.label, error))
             done = list(error.details.get("done", ()))
@@ -136,20 +137,21 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def _remove(
     params: Mapping[str, Any],
-    client: Client,
     vm: OrphanedGuest,
     view: ClusterView,
+    cluster: ClusterState,
     check_mode: bool,
 ) -> Result:
     """Remove a VM; in check mode return the plan."""
-    actual = vm.actual
+    actual, client = vm.actual, view.client
     if vm.is_copy:
         timeout = int(params["task_timeout"])
         return remove_copy(client, actual, timeout=timeout, check_mode=check_mode)
     of = list_of(actual.kind.type)
     options = of.read(removal_of(params, actual.vmid, actual.kind.name_in(actual.target), of))
     context = of.context(client, options.desired, options.settings, check_mode, view)
-    plan = plan_absent(options.desired, actual)
+    warnings = require_no_borrowers(client, actual, cluster)
+    plan = replace(plan_absent(options.desired, actual), warnings=tuple(warnings))
     return apply_to_guest(AbandonedGuest(of.flow, context, plan, actual))
 
 
@@ -175,14 +177,16 @@ def _report(found: Sequence[OrphanedGuest], removals: Sequence[Result]) -> Resul
     plan: list[str] = []
     done: list[str] = []
     diffs: list[Mapping[str, Any]] = []
+    warnings: list[str] = []
     for removal in removals:
+        warnings.extend(removal.warnings)
         plan.extend(removal.values["plan"])
         done.extend(removal.values["done"])
         if isinstance(removal.diff, Mapping):
             diffs.append(removal.diff)
     changed = any(removal.changed for removal in removals)
     values = {"unfinished": rows, "plan": plan, "done": done}
-    return Result(changed, values, diffs or {"before": {}, "after": {}})
+    return Result(changed, values, diffs or {"before": {}, "after": {}}, tuple(warnings))
 
 
 def find_orphaned_guests(
