@@ -57,166 +57,111 @@ PARTS_OF_VALUES = 40
 # Readers that need a race, a fault or a slow task to come by, with the calls they read: other tasks
 # read the answers to these.
 READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
-    ("module_utils/_foundation/resource/engine.py", "read_privileges"): ("cluster/sdn/vnets",),
-    ("module_utils/_infrastructure/storage/volume/run.py", "_has_chains"): ("storage/*",),
-    ("module_utils/_tenants/access/own_loss.py", "_loss"): ("access/roles",),
-    ("module_utils/_tenants/access/own_loss.py", "_own_row"): ("access/users",),
-    ("module_utils/_tenants/access/login/token.py", "_is_missing"): ("access/users",),
-    ("module_utils/_tenants/access/successor.py", "read_rights"): ("access/acl",),
-    ("module_utils/_foundation/api/task_poller.py", "_read"): ("nodes/*/tasks",),
-    ("module_utils/_foundation/api/tasks.py", "find_task"): ("nodes/*/tasks",),
-    ("module_utils/_foundation/api/tasks.py", "find_worker"): ("nodes/*/tasks",),
-    (
-        "module_utils/_protection/backup/create/run.py",
-        "_read_maximum",
-    ): (),  # without Datastore.Allocate only
-    ("module_utils/_foundation/cluster/storages/allocation.py", "with_allocations"): ("storage",),
-    ("module_utils/_foundation/cluster/find/restoring.py", "_find_restore"): (
+    ("_foundation/resource/engine.py", "read_privileges"): ("cluster/sdn/vnets",),
+    ("_infrastructure/storage/volume/run.py", "_has_chains"): ("storage/*",),
+    ("_tenants/access/own_loss.py", "_loss"): ("access/roles",),
+    ("_tenants/access/own_loss.py", "_own_row"): ("access/users",),
+    ("_tenants/access/login/token.py", "_is_missing"): ("access/users",),
+    ("_tenants/access/successor.py", "read_rights"): ("access/acl",),
+    ("_foundation/api/task_poller.py", "_read"): ("nodes/*/tasks",),
+    ("_foundation/api/tasks.py", "find_task"): ("nodes/*/tasks",),
+    ("_foundation/api/tasks.py", "find_worker"): ("nodes/*/tasks",),
+    ("_protection/backup/create/run.py", "_read_maximum"): (),  # without Datastore.Allocate only
+    ("_foundation/cluster/storages/allocation.py", "with_allocations"): ("storage",),
+    ("_foundation/cluster/find/restoring.py", "_find_restore"): (
         "nodes/*/tasks",
         "access/permissions",
     ),
-    ("module_utils/_foundation/cluster/state.py", "_placed_again"): ("cluster/resources",),
-    ("module_utils/_foundation/cluster/state.py", "read_config"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_foundation/cluster/bridges.py", "with_devices"): ("cluster/mapping/pci",),
-    ("module_utils/_operation/cluster_file/read.py", "_tags_with_roles"): ("pools",),
-    ("module_utils/_infrastructure/datacenter/replication.py", "_require_volumes"): (
+    ("_foundation/cluster/state.py", "_placed_again"): ("cluster/resources",),
+    ("_foundation/cluster/state.py", "read_config"): ("nodes/*/qemu/*/config",),
+    ("_foundation/cluster/bridges.py", "with_devices"): ("cluster/mapping/pci",),
+    ("_operation/cluster_file/read.py", "_tags_with_roles"): ("pools",),
+    ("_infrastructure/datacenter/replication.py", "_require_volumes"): (
         "nodes/*/qemu/*/config",
         "storage",
     ),
-    ("module_utils/_tenants/firewall/find_scope.py", "require_same_guest"): (
-        "nodes/*/qemu/*/config",
-    ),
-    ("module_utils/_tenants/firewall/owners.py", "read_owner"): ("cluster/sdn/vnets",),
-    ("module_utils/_guests/guest/flow/reads.py", "mtus_on"): ("nodes/*/network",),
-    ("module_utils/_foundation/cluster/find/names.py", "_find_unknown_tenant"): ("pools",),
-    ("module_utils/_foundation/cluster/find/names.py", "read_listed"): (
-        "cluster/acme/plugins",
-        "access/users",
-    ),
-    (
-        "module_utils/_foundation/cluster/find/visible.py",
-        "is_in_use",
-    ): (),  # whether it is refused is all
-    ("module_utils/_foundation/cluster/find/visible.py", "hidden_storages"): (
-        "access/permissions",
-    ),
-    ("module_utils/_tenants/estate/read.py", "_members"): ("pools",),
-    ("module_utils/_guests/fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_infrastructure/datacenter/replication.py", "precheck"): ("cluster/resources",),
-    ("module_utils/_infrastructure/datacenter/ha/keep.py", "read_state"): (
+    ("_tenants/firewall/find_scope.py", "require_same_guest"): ("nodes/*/qemu/*/config",),
+    ("_tenants/firewall/owners.py", "read_owner"): ("cluster/sdn/vnets",),
+    ("_guests/guest/flow/reads.py", "mtus_on"): ("nodes/*/network",),
+    ("_foundation/cluster/find/names.py", "_find_unknown_tenant"): ("pools",),
+    ("_foundation/cluster/find/names.py", "read_listed"): ("cluster/acme/plugins", "access/users"),
+    ("_foundation/cluster/find/visible.py", "is_in_use"): (),  # whether it is refused is all
+    ("_foundation/cluster/find/visible.py", "hidden_storages"): ("access/permissions",),
+    ("_tenants/estate/read.py", "_members"): ("pools",),
+    ("_guests/fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
+    ("_infrastructure/datacenter/replication.py", "precheck"): ("cluster/resources",),
+    ("_infrastructure/datacenter/ha/keep.py", "read_state"): (
         "cluster/ha/rules",
         "cluster/ha/resources",
     ),
-    ("module_utils/_infrastructure/datacenter/ha/keep.py", "require_allowed"): (
-        "access/permissions",
-    ),
-    ("module_utils/_infrastructure/node/service.py", "_local_node"): ("cluster/status",),
+    ("_infrastructure/datacenter/ha/keep.py", "require_allowed"): ("access/permissions",),
+    ("_infrastructure/node/service.py", "_local_node"): ("cluster/status",),
     (
-        "module_utils/_infrastructure/datacenter/ha/checks.py",
+        "_infrastructure/datacenter/ha/checks.py",
         "precheck_resource",
     ): (),  # groups of Proxmox VE 8 only
-    ("module_utils/_protection/snapshot/read.py", "chained_storages"): ("storage",),
-    ("module_utils/_protection/snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
-    ("module_utils/_protection/snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_protection/snapshot/restart.py", "wait_for_unlocked"): (
-        "nodes/*/qemu/*/config",
-    ),
-    ("module_utils/_foundation/cluster/storages/volume_users.py", "read_volume_users"): (
+    ("_protection/snapshot/read.py", "chained_storages"): ("storage",),
+    ("_protection/snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
+    ("_protection/snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
+    ("_protection/snapshot/restart.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
+    ("_foundation/cluster/storages/volume_users.py", "read_volume_users"): (
         "cluster/resources",
         "cluster/replication",
-        "nodes/*/qemu/*/pending",
     ),
-    ("module_utils/_foundation/cluster/storages/volume_users.py", "_held"): (
-        "nodes/*/qemu/*/snapshot",
-    ),
-    ("module_utils/_foundation/cluster/find/visible.py", "sees_all_guests"): (
-        "access/permissions",
-    ),
-    ("module_utils/_infrastructure/storage/volume/run.py", "_files_of"): (
-        "cluster/status",
-        "storage",
-    ),
-    ("module_utils/_tenants/tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_tenants/tenant/leaving/unreferenced.py", "without_snapshots"): (
+    ("_foundation/cluster/storages/volume_users.py", "_held"): ("nodes/*/qemu/*/snapshot",),
+    ("_foundation/cluster/find/visible.py", "sees_all_guests"): ("access/permissions",),
+    ("_infrastructure/storage/volume/run.py", "_files_of"): ("cluster/status", "storage"),
+    ("_tenants/tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
+    ("_tenants/tenant/leaving/unreferenced.py", "without_snapshots"): (
         "nodes/*/qemu/*/snapshot",
         "nodes/*/qemu/*/config",
     ),
-    ("module_utils/_guests/guest/create/orphan.py", "is_orphan"): ("nodes/*/tasks",),
-    ("module_utils/_guests/guest/live/creation.py", "_is_other_finished"): (
-        "nodes/*/qemu/*/config",
-    ),
-    ("module_utils/_guests/guest/live/creation.py", "read_other_kind"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_infrastructure/sdn/read.py", "_users"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_infrastructure/sdn/read.py", "read_configured"): ("cluster/sdn/zones",),
-    ("module_utils/_infrastructure/sdn/read.py", "read_outdated"): ("cluster/resources",),
-    ("module_utils/_guests/guest/create/new_guest.py", "_read_complete"): (
-        "nodes/*/qemu/*/config",
-    ),
-    ("module_utils/_guests/guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guests/guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_guests/guest/live/linked_clones.py", "_clones_on"): (
-        "nodes/*/storage/*/content",
-    ),
-    ("module_utils/_guests/guest/vm/gather/reads.py", "_volumes_of"): ("nodes/*/qemu/*/config",),
+    ("_guests/guest/create/orphan.py", "is_orphan"): ("nodes/*/tasks",),
+    ("_guests/guest/live/creation.py", "_is_other_finished"): ("nodes/*/qemu/*/config",),
+    ("_guests/guest/live/creation.py", "read_other_kind"): ("nodes/*/qemu/*/config",),
+    ("_infrastructure/sdn/read.py", "_users"): ("nodes/*/qemu/*/config",),
+    ("_infrastructure/sdn/read.py", "read_configured"): ("cluster/sdn/zones",),
+    ("_infrastructure/sdn/read.py", "read_outdated"): ("cluster/resources",),
+    ("_guests/guest/create/new_guest.py", "_read_complete"): ("nodes/*/qemu/*/config",),
+    ("_guests/guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
+    ("_guests/guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
+    ("_guests/guest/live/linked_clones.py", "_clones_on"): ("nodes/*/storage/*/content",),
+    ("_guests/guest/vm/gather/reads.py", "_volumes_of"): ("nodes/*/qemu/*/config",),
     ("connection/pct.py", "_address"): ("cluster/status",),
-    ("module_utils/_tenants/access/own_loss.py", "_other_pools"): ("cluster/resources",),
-    ("module_utils/_tenants/tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
-    ("module_utils/_protection/restore/drill/create.py", "_require_running"): (
-        "nodes/*/qemu/*/status/current",
-    ),
-    (
-        "module_utils/_operation/maintenance/execute.py",
-        "_has_noout",
-    ): (),  # of a cluster with Ceph only
+    ("_tenants/access/own_loss.py", "_other_pools"): ("cluster/resources",),
+    ("_tenants/tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
+    ("_protection/restore/drill/create.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
+    ("_operation/maintenance/execute.py", "_has_noout"): (),  # of a cluster with Ceph only
     # Threads of their own make these reads.
-    ("module_utils/_operation/maintenance/read.py", "read_facts"): ("cluster/options",),
-    ("module_utils/_operation/maintenance/read.py", "read_ha"): (
+    ("_operation/maintenance/read.py", "read_facts"): ("cluster/options",),
+    ("_operation/maintenance/read.py", "read_ha"): (
         "cluster/ha/status/manager_status",
         "cluster/ha/status/current",
         "cluster/ha/resources",
         "cluster/ha/rules",
     ),
-    ("module_utils/_operation/maintenance/read.py", "read_node"): (
+    ("_operation/maintenance/read.py", "read_node"): (
         "nodes/*/services",
         "nodes/*/version",
         "nodes/*/status",
     ),
-    (
-        "module_utils/_protection/backup/create/guest.py",
-        "_foreign_reason",
-    ): (),  # the text of a configuration
-    ("module_utils/_protection/backup/create/run.py", "_offsets"): ("nodes/*/time",),
-    (
-        "module_utils/_foundation/entry/connection/agent.py",
-        "_run",
-    ): (),  # tests/plays/test_connections.py
-    ("module_utils/_foundation/entry/connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_foundation/entry/connection/place.py", "find_place"): ("cluster/resources",),
-    (
-        "module_utils/_guests/guest/container/live/addresses.py",
-        "read_addresses",
-    ): (),  # the guest's own answer
-    ("module_utils/_guests/guest/container/live/addresses.py", "_why_not"): (
-        "nodes/*/qemu/*/status/current",
-    ),
-    ("module_utils/_tenants/firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
-    (
-        "module_utils/_tenants/firewall/reach/read.py",
-        "read_cluster",
-    ): (),  # tests/modules/test_firewall_check.py
-    ("module_utils/_tenants/firewall/read.py", "read_known"): ("nodes/*/network",),
-    ("module_utils/_tenants/firewall/read.py", "read_one"): (),  # by no subject yet
-    ("module_utils/_tenants/firewall/resource.py", "confirm"): ("cluster/firewall/options",),
-    ("module_utils/_guests/guest/flow/reads.py", "pools"): ("pools",),
-    ("module_utils/_guests/guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guests/guest/create/placement_race.py", "_owners_of"): (
-        "nodes/*/qemu/*/config",
-    ),
-    (
-        "module_utils/_infrastructure/storage/volume/run.py",
-        "_with_template",
-    ): (),  # by no subject yet
-    ("module_utils/_foundation/cluster/snippets/visible.py", "list_snippets"): (
+    ("_protection/backup/create/guest.py", "_foreign_reason"): (),  # the text of a configuration
+    ("_protection/backup/create/run.py", "_offsets"): ("nodes/*/time",),
+    ("_foundation/entry/connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
+    ("_foundation/entry/connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
+    ("_foundation/entry/connection/place.py", "find_place"): ("cluster/resources",),
+    ("_guests/guest/container/live/addresses.py", "read_addresses"): (),  # the guest's own answer
+    ("_guests/guest/container/live/addresses.py", "_why_not"): ("nodes/*/qemu/*/status/current",),
+    ("_tenants/firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
+    ("_tenants/firewall/reach/read.py", "read_cluster"): (),  # tests/modules/test_firewall_check.py
+    ("_tenants/firewall/read.py", "read_known"): ("nodes/*/network",),
+    ("_tenants/firewall/read.py", "read_one"): (),  # by no subject yet
+    ("_tenants/firewall/resource.py", "confirm"): ("cluster/firewall/options",),
+    ("_guests/guest/flow/reads.py", "pools"): ("pools",),
+    ("_guests/guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
+    ("_guests/guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
+    ("_infrastructure/storage/volume/run.py", "_with_template"): (),  # by no subject yet
+    ("_foundation/cluster/snippets/visible.py", "list_snippets"): (
         "nodes/*/storage/*/content",
         "access/permissions",
     ),
@@ -282,7 +227,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         while frame.f_code.co_name.startswith("<") and frame.f_back is not None:
             frame = frame.f_back  # out of a comprehension
         name = frame.f_code.co_filename.replace(os.sep, "/")
-        readers.add((name.partition("/plugins/")[2], frame.f_code.co_name))
+        readers.add(
+            (name.partition("/plugins/")[2].removeprefix("module_utils/"), frame.f_code.co_name)
+        )
         return get(*args, **keywords)
 
     with open_table() as lab, mock.patch.object(Client, "get", noted):
@@ -517,7 +464,7 @@ def reading_places(repo: Path) -> set[Place]:
     base = repo / "plugins"
     found: set[Place] = set()
     for path in sorted(base.rglob("*.py")):
-        file = path.relative_to(base).as_posix()
+        file = path.relative_to(base).as_posix().removeprefix("module_utils/")
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef) and any(map(is_read, calls(function))):
                 found.add((file, function.name))
