@@ -221,7 +221,7 @@ options:
     type: path
 requirements:
   - python >= 3.10
-  - proxmoxer >= 2.2.0, < 3
+  - proxmoxer >= 2.2.0
   - requests >= 2.28.0
   - PyYAML >= 6.0
 notes:

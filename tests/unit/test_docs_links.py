@@ -17,6 +17,10 @@ REPO = Path(__file__).resolve().parents[2]
 ENTRANCE = "tests/tools/docs_site/index.md"
 PAGES = sorted(file for file in source_files(REPO) if file.endswith(".md") and file != ENTRANCE)
 _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+# The README shows addresses of the repository, which are files here.
+_OWN = re.compile(
+    r"https://(?:github\.com/pve-fleet/pve\.fleet/(?:blob|tree)|raw\.githubusercontent\.com/pve-fleet/pve\.fleet)/main/"
+)
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
@@ -35,7 +39,7 @@ def broken(page: Path, text: str) -> list[str]:
     """Return the links of a page that lead nowhere; addresses of the web are not asked."""
     wrong: list[str] = []
     for link in _LINK.finditer(_CODE.sub("", text)):
-        target = link["target"]
+        target = _OWN.sub(f"{REPO}/", link["target"])
         if target.startswith(("https://", "mailto:")):
             continue
         if not leads_somewhere(page, target):
@@ -59,9 +63,23 @@ def test_links_of_a_page_lead_somewhere(page: str) -> None:
     assert broken(file, file.read_text(encoding="utf-8")) == []
 
 
+def test_the_readme_has_full_addresses_only() -> None:
+    """Galaxy and Automation Hub show it outside of the repository."""
+    text = _CODE.sub("", (REPO / "README.md").read_text(encoding="utf-8"))
+    targets = [link["target"] for link in _LINK.finditer(text)]
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith("https://")] == []
+
+
 def test_broken_links_are_found() -> None:
     text = (
-        "[a](missing.md) ![](benchmarks.svg) [b](tenants.md#nothing) [c](tenants.md#audit) `[d](x)`"
+        "[a](missing.md) ![](benchmarks.svg) [b](tenants.md#nothing) [c](tenants.md#audit) `[d](x)` "
+        "[e](https://github.com/pve-fleet/pve.fleet/blob/main/docs/nowhere.md)"
     )
-    wrong = ["missing.md", "benchmarks.svg has no text", "tenants.md#nothing"]
+    wrong = [
+        "missing.md",
+        "benchmarks.svg has no text",
+        "tenants.md#nothing",
+        f"{REPO}/docs/nowhere.md",
+    ]
     assert broken(REPO / "docs" / "page.md", text) == wrong

@@ -18,7 +18,7 @@ import yaml
 
 
 def needed_packages(repo: Path) -> dict[str, str]:
-    """Return the versions of each package, in the form ``>=2.2.0,<3``."""
+    """Return the versions of each package, in the form ``>=2.2.0``."""
     text = (repo / "meta" / "ee-requirements.txt").read_text(encoding="utf-8")
     return dict(re.findall(r"^([A-Za-z][\w-]*)(\S*)$", text, re.MULTILINE))
 
@@ -43,7 +43,7 @@ def needed_python(repo: Path) -> str:
 
 
 def in_words(package: str, versions: str) -> str:
-    """Return a requirement as documentation has it, such as ``proxmoxer >= 2.2.0, < 3``."""
+    """Return a requirement as documentation has it, such as ``proxmoxer >= 2.2.0``."""
     bounds = [re.sub(r"^([<>=]+)", r"\1 ", bound) for bound in versions.split(",")]
     return f"{package} {', '.join(bounds)}"
 
@@ -56,6 +56,16 @@ def documented_requirements(repo: Path) -> list[str]:
             requirements: list[str] = yaml.safe_load(ast.literal_eval(node.value))["requirements"]
             return requirements
     raise AssertionError("the fragment has no DOCUMENTATION")
+
+
+def test_packages_have_a_lower_bound_only(repo: Path) -> None:
+    """Certified collections may not state an upper bound of a package:
+    github.com/ansible-collections/certification, README, dependency management.
+    """
+    found = needed_packages(repo)
+    assert found
+    assert not found.keys() & {"ansible", "ansible-core"}
+    assert all(re.fullmatch(r">=\d+(\.\d+)+", versions) for versions in found.values())
 
 
 def test_documentation_names_the_same_packages(repo: Path) -> None:
