@@ -19,8 +19,8 @@ PY := $(VENV)/bin/python
 DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.built
 DEMO_REQUIREMENTS := tests/requirements-demo.txt tests/integration/requirements.txt
-# The collection that is measured beside this one, and ansible-rulebook, have environments of their own, see tests/tools/environments.py.
-OWN_ENVIRONMENTS := tests/requirements-bench% tests/requirements-rulebook%
+# The collection that is measured beside this one, ansible-rulebook and the checks of Automation Hub have environments of their own, see tests/tools/environments.py.
+OWN_ENVIRONMENTS := tests/requirements-bench% tests/requirements-rulebook% tests/requirements-certification%
 REQUIREMENTS := requirements-dev.txt $(filter-out $(OWN_ENVIRONMENTS),$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
@@ -38,7 +38,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage test test-slow unit integration test-long faults schema simulator fidelity demo bench mutants build docs clean options matrix release
+.PHONY: help env lint $(LINTERS) format stage test test-slow unit integration test-long faults schema simulator fidelity demo bench mutants certification execution-environment sbom build docs clean options matrix release
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -96,8 +96,8 @@ stage: $(STAMP) ## Copy the collection to build/, where Ansible finds it with AN
 lint-changelog: stage ## Changelog fragments
 	cd $(COPY) && $(IN_COPY) antsibull-changelog lint
 
-lint-docs: stage ## Documentation of plugins and roles
-	cd $(COPY) && $(IN_COPY) antsibull-docs lint-collection-docs --plugin-docs .
+lint-docs: $(STAMP) ## Documentation of plugins and roles, and the guides as docs.ansible.com shows them
+	@$(PY) -m tests.tools.docs_site.guides
 
 lint-ansible: stage ## Roles and playbooks: ansible-lint, profile production
 	cd $(COPY) && $(IN_COPY) ansible-lint --offline --nocolor
@@ -152,6 +152,15 @@ schema: $(STAMP) ## Write the facts about VM options anew from the official API 
 options: $(STAMP) ## Write modules, specifications and documentation from the declarations, tests/tools/options
 	$(PY) -m tests.tools.make_options
 	$(PY) -m tests.tools.tables
+
+certification: stage ## The checks that Automation Hub makes of an artifact before it accepts it, with its versions of the tools
+	@$(PY) -m tests.tools.publish.certification
+
+execution-environment: $(STAMP) ## The image for AWX with the collection of this clone; needs podman or docker
+	@$(PY) -m tests.tools.publish.execution_environment
+
+sbom: $(STAMP) build ## The artifact with its checksum and its bill of materials, in build/
+	@$(PY) -m tests.tools.publish.sbom build/pve-fleet-$$(sed -n 's/^version: //p' galaxy.yml).tar.gz
 
 build: $(DEMO) ## The collection artifact, in build/
 	@mkdir -p build

@@ -1,7 +1,8 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes a release: version, changelog, commit, tag, artifact and checksum. It publishes nothing.
+"""Makes a release: version, changelog, guides, commit, tag, artifact, checksum and bill of materials.
+It publishes nothing.
 
 ``python -m tests.tools.release 1.0.0``, or ``make release VERSION=1.0.0``.
 """
@@ -9,7 +10,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import re
 import shutil
@@ -21,6 +21,8 @@ from pathlib import Path
 import yaml
 from packaging.version import Version
 
+from tests.tools.docs_site.guides import write_guides
+from tests.tools.publish.sbom import write_checksum, write_sbom
 from tests.tools.stage import COPY, REPO, stage
 
 # https://semver.org, without build metadata, which Galaxy does not compare.
@@ -36,12 +38,15 @@ PLACES = {
 }
 # Files that antsibull-changelog writes.
 CHANGELOGS = ("changelogs", "CHANGELOG.md", "CHANGELOG.rst")
+# Its guides are generated at a release.
+DOCSITE = "docs/docsite"
 
 NEXT_STEPS = """\
 Release {version} is committed and tagged in this clone. Nothing was published.
 
   artifact   {artifact}
   checksum   {artifact}.sha256
+  contents   {artifact}.cdx.json
 
 Next steps, by a maintainer:
 
@@ -50,8 +55,10 @@ Next steps, by a maintainer:
                         gpg --armor --detach-sign {directory}/MANIFEST.json
                         gpg --armor --detach-sign {artifact}
   3. Publish the tag:   git push origin main {version}
-  4. Publish it:        ansible-galaxy collection publish {artifact}
-  5. Attach artifact, checksum and both signatures to the release of the tag.
+                        The workflow "Release" builds the same artifact, attests where it came from,
+                        and drafts a release with it.
+  4. Attach both signatures to the draft, and publish it.
+  5. Publish it:        ansible-galaxy collection publish {artifact}
 
 To take it back before step 3: git tag -d {version} && git reset --hard HEAD^
 """
@@ -73,6 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     write_version(version)
     write_changelog(version)
+    write_guides(REPO)
     commit_and_tag(version)
     artifact = build(version)
     shown = artifact.relative_to(REPO)
@@ -129,22 +137,21 @@ def write_changelog(version: str) -> None:
 
 def commit_and_tag(version: str) -> None:
     """Commit the written files, and tag the commit."""
-    _git("add", "--", *PLACES, *CHANGELOGS)
+    _git("add", "--", *PLACES, *CHANGELOGS, DOCSITE)
     _git("commit", "--quiet", "--message", f"Release {version}")
     _git("tag", "--annotate", "--message", f"pve.fleet {version}", version)
 
 
 def build(version: str) -> Path:
-    """Build the artifact and its checksum; return the artifact."""
+    """Build the artifact, its checksum and its bill of materials; return the artifact."""
     target = REPO / "build" / "release"
     target.mkdir(parents=True, exist_ok=True)
     tool = Path(sys.executable).parent / "ansible-galaxy"
     command = [str(tool), "collection", "build", "--force", "--output-path", str(target)]
     subprocess.run(command, cwd=REPO, check=True, stdout=subprocess.DEVNULL)
     artifact = target / f"pve-fleet-{version}.tar.gz"
-    digest = hashlib.sha256(artifact.read_bytes()).hexdigest()
-    checksum = target / f"{artifact.name}.sha256"
-    checksum.write_text(f"{digest}  {artifact.name}\n", encoding="utf-8")
+    write_checksum(artifact)
+    write_sbom(artifact)
     return artifact
 
 

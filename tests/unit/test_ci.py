@@ -38,8 +38,8 @@ def test_each_target_is_made_in_one_way(repo: Path) -> None:
     assert set(linters[1].split()) <= set(found)
 
 
-def workflow(repo: Path) -> dict[str, Any]:
-    text = (repo / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+def workflow(repo: Path, name: str = "ci") -> dict[str, Any]:
+    text = (repo / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     return found
 
@@ -50,6 +50,16 @@ def test_each_job_calls_targets_that_exist(repo: Path) -> None:
         found = [target for step in job["steps"] for target in called(step.get("run", ""))]
         assert found, f"{name} calls no target"
         assert set(found) <= existing, name
+
+
+def test_a_release_is_drafted_after_ci_with_what_make_builds(repo: Path) -> None:
+    jobs = workflow(repo, "release")["jobs"]
+    assert jobs["ci"]["uses"] == "./.github/workflows/ci.yml"
+    assert "workflow_call" in workflow(repo)["on"]
+    assert jobs["draft"]["needs"] == "ci"
+    found = [target for step in jobs["draft"]["steps"] for target in called(step.get("run", ""))]
+    assert found
+    assert set(found) <= targets(repo)
 
 
 def test_the_matrix_has_each_ansible_core_that_is_supported(repo: Path) -> None:

@@ -240,6 +240,40 @@ def test_development_environment_holds_what_the_simulator_needs(repo: Path) -> N
         assert installed_here[package.name.lower()] in package.specifier, package
 
 
+def test_plugins_have_the_types_that_ansible_knows(repo: Path) -> None:
+    """Source: docs.ansible.com, Ansible community package collections requirements, Modules and
+    plugins.
+    """
+    from ansible.plugins import loader
+
+    known = {one.package for one in vars(loader).values() if isinstance(one, loader.PluginLoader)}
+    types = {package.rpartition(".")[2] for package in known} | {"module_utils", "plugin_utils"}
+    found = {path.name for path in (repo / "plugins").iterdir() if path.is_dir()}
+    assert {"modules", "inventory"} <= found - {"__pycache__"} <= types
+
+
+def test_no_state_of_a_module_reads(repo: Path) -> None:
+    """Modules that read are named `_info`."""
+    pattern = re.compile(r"^  state:\n(?:    .*\n)*?    choices: \[(.*)\]", re.MULTILINE)
+    modules = (repo / "plugins" / "modules").glob("*.py")
+    found = [pattern.findall(path.read_text(encoding="utf-8")) for path in modules]
+    states = {state for texts in found for text in texts for state in text.split(", ")}
+    assert {"present", "absent", "started"} <= states
+    assert not states & {"get", "list", "query", "info", "read"}
+
+
+def test_the_readme_has_the_sections_of_certified_content(repo: Path) -> None:
+    """docs.ansible.com/projects/partner-certification-requirements/readmes, and the Communication
+    section of a collection in the Ansible package.
+    """
+    text = (repo / "README.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    wanted = ["Requirements", "Installation", "Use cases", "Testing", "Communication", "Support"]
+    wanted += ["Release notes", "Related information", "License"]
+    assert [name for name in sections if name in wanted] == wanted
+    assert "https://forum.ansible.com" in text
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_that_are_named_exist(repo: Path, name: str) -> None:
     makefile = (repo / "Makefile").read_text(encoding="utf-8")

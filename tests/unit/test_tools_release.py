@@ -76,7 +76,11 @@ def test_a_release_has_version_changelog_tag_artifact_and_checksum(clone: Path) 
         manifest = archive.extractfile("MANIFEST.json")
         assert manifest is not None
         assert json.load(manifest)["collection_info"]["version"] == "1.0.0"
-        assert "CHANGELOG.md" in archive.getnames()
+        names = archive.getnames()
+    assert {"CHANGELOG.md", "docs/docsite/links.yml", "docs/docsite/rst/tenants.rst"} <= {*names}
+    contents = json.loads(artifact.with_name(f"{artifact.name}.cdx.json").read_text("utf-8"))
+    assert contents["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    assert [part["name"] for part in contents["components"]] == ["PyYAML", "proxmoxer", "requests"]
     for step in ("gpg --armor", "git push origin main 1.0.0", "collection publish"):
         assert step in done.stdout
 
