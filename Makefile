@@ -105,7 +105,7 @@ lint-ansible: stage ## Roles and playbooks: ansible-lint, profile production
 sanity: stage ## ansible-test sanity, without an ignore file
 	$(PY) -m tests.tools.ansible_test sanity $(ARGS)
 
-integration: stage ## ansible-test integration: module vm on the simulated Proxmox VE
+integration: stage ## ansible-test integration on the simulated Proxmox VE; ARGS="tenant" chooses a target
 	$(PY) -m tests.tools.ansible_test integration $(ARGS)
 
 test: $(STAMP) ## Every test that is marked neither slow nor long

@@ -45,6 +45,7 @@ WANTED = {
     "extensions": r"extensions/(audit|execution_environment|molecule/simulator)/[\w-]+\.yml",
     "event-driven Ansible": r"extensions/eda/(plugins/[\w/]+\.py|rulebooks/\w+\.yml)",
     "guides and reasons": r"docs/(decisions/)?[\w-]+\.md",
+    "links and guides of docs.ansible.com": r"docs/docsite/((links|extra-docs)\.yml|rst/[\w-]+\.rst)",
     "pictures of the guides": r"docs/[\w-]+\.(svg|png)",
     "schemas of results": r"docs/\w+\.schema\.json",
     "examples": r"docs/examples/([\w/.]+\.yml|ansible\.cfg)",
