@@ -54,6 +54,7 @@ OnFailure = Callable[[Mapping[str, Any], FleetError], Mapping[str, Any]]
 """Returns the values of a result besides `msg` and `error`, if the work itself returned none."""
 
 LIBRARIES = ("proxmoxer", "requests")
+_OF_CONNECTION = tuple(connection_spec())
 Conditions = Callable[[FleetError], list[dict[str, Any]]]
 """Returns the conditions of a task that failed."""
 
@@ -254,7 +255,7 @@ class ModuleEntry:
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
     ) -> dict[ConnectionSettings, list[str]]:
         """Return the connections of a task, each with its sites."""
-        options = {key: arguments.get(key) for key in connection_spec()}
+        options = {key: arguments.get(key) for key in _OF_CONNECTION}
         names: Sequence[str] = [""]
         if self.sites is not None:
             names = self.sites.names(params)

@@ -83,6 +83,12 @@ def test_a_wrong_value_is_found_in_a_known_shape(key: str, value: Any) -> None:
     assert caught.value.place == (1, key)
 
 
+def test_an_option_named_by_digits_has_a_text_as_name() -> None:
+    """Perl's JSON can have a text of digits as a number."""
+    form = READS["nodes/*/qemu/*/pending"]
+    assert form([{"key": 0, "value": "x"}]) == [{"key": "0", "value": "x"}]
+
+
 def test_shapes_beyond_the_limit_are_read_all_the_same() -> None:
     form = forms.ObjectForm({"vmid": forms.vmid}, FIELDS)
     for number in range(300):

@@ -19,6 +19,9 @@ from typing import Any
 
 Form = Callable[[Any], Any]
 
+Test = Callable[[Any], object]
+"""Returns whether a form leaves a value of a known class unchanged."""
+
 # PVE's integers have 64 bits. The last moment is the end of the year 9999.
 _BITS = 2**63
 _LAST_MOMENT = 253402300799
@@ -74,6 +77,10 @@ def text(value: Any) -> str:
     raise _unlike("a text", value)
 
 
+_TESTS: dict[Form, dict[type, Test]] = {}
+"""The test of a value by its form and its class."""
+
+
 def like(pattern: str, what: str) -> Form:
     """Return the form of a text or number whose text must match; the value is not converted."""
     compiled = re.compile(pattern, re.DOTALL)
@@ -83,17 +90,23 @@ def like(pattern: str, what: str) -> Form:
             return value
         raise WrongForm(f"is not {what}")
 
+    _TESTS[read] = {str: compiled.fullmatch}
     return read
 
 
 count = like("[0-9]{0,18}", "a whole number")
 memory = like("(?:(?:current=)?[0-9]{1,18}(?:,.*)?)?", "an amount of memory")
-option_name = like("[A-Za-z0-9_-]{1,64}", "the name of an option")
+_option = like("[A-Za-z0-9_-]{1,64}", "the name of an option")
 retention = like("([a-z-]+=[0-9]{1,18}(,|$))*", "a rule for old backups")
 position = like("[0-9]{1,18}", "a position")
 rule_type = like("in|out|forward|group", "the type of a rule")
 properties = like("[^=,]+=[^,]*(,[^=,]+=[^,]*)*", "a list of properties")
 task_id = like("(UPID:.*)?", "the ID of a task")
+
+
+def option_name(value: Any) -> str:
+    """Return the name of an option, which Perl may print as a number."""
+    return str(_option(value))
 
 
 def scalar(value: Any) -> Any:
@@ -203,9 +216,6 @@ def subnet(value: Any) -> str:
     return found
 
 
-Test = Callable[[Any], object]
-"""Returns whether a form leaves a value of a known class unchanged."""
-
 _is_whole = range(-_BITS, _BITS).__contains__
 
 
@@ -217,17 +227,19 @@ def _never(_value: Any) -> bool:
     return False
 
 
-# The test of a value by its form and its class.
-_TESTS: Mapping[Form, Mapping[type, Test]] = {
-    text: {str: _always},
-    scalar: {str: _always, int: _always, bool: _always},
-    whole: {int: _is_whole},
-    number: {int: _is_whole, float: lambda value: -_BITS <= value < _BITS},
-    vmid: {int: range(1, _BITS).__contains__},
-    flag: {int: range(2).__contains__},
-    moment: {int: range(_LAST_MOMENT + 1).__contains__},
-    name: {str: bool},
-}
+_TESTS.update(
+    {
+        text: {str: _always},
+        scalar: {str: _always, int: _always, bool: _always},
+        whole: {int: _is_whole},
+        number: {int: _is_whole, float: lambda value: -_BITS <= value < _BITS},
+        vmid: {int: range(1, _BITS).__contains__},
+        flag: {int: range(2).__contains__},
+        moment: {int: range(_LAST_MOMENT + 1).__contains__},
+        name: {str: bool},
+        option_name: _TESTS[_option],
+    }
+)
 _SHAPES = 200  # of one form; a cluster has fewer
 
 
