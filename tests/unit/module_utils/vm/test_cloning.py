@@ -153,8 +153,8 @@ def test_linked_or_full(
 @pytest.mark.parametrize(
     ("configured", "wanted"),
     [
-        ([{"storage": "ceph", "snapshot-as-volume-chain": 1}, {"storage": "nas"}], True),
-        ([{"storage": "ceph"}], False),
+        ([{"storage": "ceph", "type": "lvm", "snapshot-as-volume-chain": 1}], True),
+        ([{"storage": "ceph", "type": "lvm"}], False),
         (None, True),  # the caller may not see it, so PVE decides
     ],
 )
