@@ -186,7 +186,7 @@ def resolve(
         client_key=str(given.get("client_key", _UNSET)[0] or ""),
         timeout=timeout,
         connect_timeout=min(CONNECT_TIMEOUT, timeout),
-        retries=_tries(given),
+        retries=int(_number(given, "retries", 1, 100)) if "retries" in given else None,
         retry_timeout=_number(given, "retry_timeout", 0.0, 86400.0),
         lock_timeout=_number(given, "lock_timeout", 0.0, 86400.0),
         max_answer_size=_size(given, "max_answer_size"),
@@ -310,12 +310,6 @@ def _size(given: Given | AllGiven, option: str) -> int:
             "malformed value",
         )
     return size
-
-
-def _tries(given: Given | AllGiven) -> int | None:
-    if "retries" not in given:
-        return None
-    return int(_number(given, "retries", 1, 100))
 
 
 def _preferred_nodes(given: Given | AllGiven) -> tuple[str, ...]:
@@ -605,7 +599,8 @@ def _sites(own: Given, environ: Given, read_file: ReadFile | None) -> list[dict[
     if not where:
         return []
     if isinstance(given, Mapping):
-        given = [_with_name(name, site) for name, site in given.items()]
+        named = {name: site if isinstance(site, Mapping) else {} for name, site in given.items()}
+        given = [{"name": name, **site} for name, site in named.items()]
     is_list = isinstance(given, Sequence) and not isinstance(given, str)
     if not is_list or not all(isinstance(site, Mapping) for site in given):
         raise _wrong(
@@ -636,12 +631,6 @@ def _sites_of_file(own: Given, environ: Given, read_file: ReadFile | None) -> tu
     if isinstance(given, Mapping) and "sites" in given:
         given = given["sites"]
     return given, f"{path} (from {where})"
-
-
-def _with_name(name: Any, site: Any) -> dict[str, Any]:
-    if not isinstance(site, Mapping):
-        return {"name": name}
-    return {"name": name, **site}
 
 
 def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -684,17 +673,14 @@ def _own_list(value: Any, what: str) -> list[str]:
     An empty list is refused, because it could mean nothing or everything.
     """
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not names or not all(_is_name(name) for name in names):
+    is_list = isinstance(names, list) and bool(names)
+    if not is_list or not all(isinstance(name, str) and name.strip() for name in names):
         raise _wrong(
             f"{what} is not a list of names",
             "List names, or leave it out for all",
             "malformed sites",
         )
     return list(dict.fromkeys(name.strip() for name in names))
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _wrong(

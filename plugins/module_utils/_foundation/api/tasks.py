@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ..core.clock import Clock
@@ -403,8 +402,12 @@ def with_holder(sender: Sender, request: Request, error: FleetError) -> FleetErr
     is_of_guest = len(path) > 3 and path[2] in GUEST_TYPES
     if not isinstance(error, Locked) or not is_of_guest:
         return error
+
+    def get(*segments: str, **values: str) -> Any:
+        return sender.send(Request("GET", segments, values, tries=1))
+
     try:
-        holder = find_holder(partial(_get, sender), path[1], path[3], lock_in(error))
+        holder = find_holder(get, path[1], path[3], lock_in(error))
     except FleetError:
         return error
     next_step = holder.next_step(path[1])
@@ -421,7 +424,3 @@ def holder_of(error: FleetError) -> str:
 def may_be_held(error: FleetError) -> bool:
     """Return whether a task works on the guest of this error, or may work on it (pure)."""
     return _HOLDER in error.details
-
-
-def _get(sender: Sender, *segments: str, **values: str) -> Any:
-    return sender.send(Request("GET", segments, values, tries=1))

@@ -28,7 +28,11 @@ def read_each_node(
     `part` names the answer in errors. One request for each online node, and one for the list of
     nodes unless `name` is given.
     """
-    states = {validate.node(name): "online"} if name else _states(client)
+    if name:
+        states = {validate.node(name): "online"}
+    else:
+        rows = client.get("nodes", attempted="Could not list the nodes") or []
+        states = {str(row["node"]): str(row.get("status")) for row in rows}
     online = [node for node, state in states.items() if state == "online"]
     answers = read_nodes(client, online, part, *rest, params=params)
     for node in states.keys() - answers.keys():
@@ -39,11 +43,6 @@ def read_each_node(
             reason="node unreachable",
         )
     return {node: answers[node] for node in sorted(answers)}
-
-
-def _states(client: Api) -> dict[str, str]:
-    rows = client.get("nodes", attempted="Could not list the nodes") or []
-    return {str(row["node"]): str(row.get("status")) for row in rows}
 
 
 def read_nodes(

@@ -29,16 +29,9 @@ def require_own_bridges(connection: ConnectionSettings, bridges: Iterable[str]) 
     _require("Bridge", bridges, connection.own_bridges, connection.site)
 
 
-def _foreign(names: Iterable[str], own: tuple[str, ...]) -> list[str]:
-    if not own:
-        return []
-    foreign = set(names) - set(own)
-    return sorted(foreign)
-
-
 def _require(kind: str, names: Iterable[str], own: tuple[str, ...], site: str) -> None:
-    foreign = _foreign(names, own)
-    if foreign:
+    foreign = sorted(set(names) - set(own))
+    if own and foreign:
         raise ConfigurationError(
             attempted=f"{kind} '{foreign[0]}' could not be used",
             answer=f"site {site} uses {', '.join(own)}",

@@ -176,13 +176,7 @@ def _dictionaries(value: Any) -> list[Mapping[str, Any]]:
     """Return a list of dictionaries; any other item becomes an empty dictionary."""
     if not isinstance(value, list):
         return []
-    found: list[Mapping[str, Any]] = []
-    for one in value:
-        if isinstance(one, Mapping):
-            found.append(one)
-        else:
-            found.append({})
-    return found
+    return [one if isinstance(one, Mapping) else {} for one in value]
 
 
 def vnet_id(tag: str, network: str) -> str:

@@ -65,7 +65,12 @@ def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
     try:
         return _read(trimmed, fmt)
     except MalformedPropertyString as error:
-        raise _refused(what, str(error)) from None
+        raise ValidationFailed(
+            attempted=f"{what} was refused",
+            answer=str(error),
+            next_step="Write it as PVE does: key=value,key=value",
+            reason=what,
+        ) from None
 
 
 def sub_keys(text: str, default: str = "") -> dict[str, str]:
@@ -222,12 +227,3 @@ def plain_address(text: str) -> str:
     except ValueError:
         return text
     return str(interface) if "/" in text else str(interface.ip)
-
-
-def _refused(what: str, answer: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=f"{what} was refused",
-        answer=answer,
-        next_step="Write it as PVE does: key=value,key=value",
-        reason=what,
-    )

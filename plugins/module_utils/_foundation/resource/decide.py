@@ -38,12 +38,14 @@ def read_desired(table: Table, params: Mapping[str, Any]) -> DesiredResource:
     switches = {name: params.get(option) for option, name in table.switches.items()}
     requests = [secret.requested_by for secret in table.secrets if secret.requested_by is not None]
     requested = [params.get(option) == value for option, value in requests]
+    # Members that are not listed are removed if `exact` is set, or `append` is not.
+    exact = params.get("exact") if params.get("append") is None else not params["append"]
     return DesiredResource(
         keys=read_keys(table, params),
         present=params.get("state") != "absent",
         values=values,
         members=members,
-        exact=_is_exact(params),
+        exact=bool(exact),
         force=bool(params.get("force")),
         allow_self=bool(params.get("allow_self")),
         recreate=bool(params.get("recreate")),
@@ -64,13 +66,6 @@ def read_keys(table: Table, params: Mapping[str, Any]) -> dict[str, str]:
 def _given(parts: Sequence[Property], params: Mapping[str, Any]) -> list[Property]:
     """Return the properties whose options the task sets."""
     return [part for part in parts if params.get(part.option) is not None]
-
-
-def _is_exact(params: Mapping[str, Any]) -> bool:
-    """Return whether members that are not listed are removed: C(exact), or else no C(append)."""
-    if params.get("append") is not None:
-        return not params["append"]
-    return bool(params.get("exact"))
 
 
 def _wanted_members(group: Members, items: Iterable[Any]) -> frozenset[Any]:

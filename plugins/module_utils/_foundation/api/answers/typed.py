@@ -12,7 +12,7 @@ from ..layers.layer import Layer
 from ..protocols import Transport
 from ..request import Request
 from .calls import form_of
-from .forms import Form, WrongForm
+from .forms import WrongForm
 
 _STEP = (
     "Check that host and port lead to Proxmox VE, and the proxies on the way. If they do, this"
@@ -34,18 +34,13 @@ class FormCheckLayer(Layer[Transport]):
         if form is None:
             return answer
         try:
-            if request.beside:
-                return _with_data(answer, form)
-            return form(answer)
+            if not request.beside:
+                return form(answer)
+            if not isinstance(answer, dict) or "data" not in answer:
+                raise WrongForm("has no data")
+            return {**answer, "data": form(answer["data"])}
         except WrongForm as problem:
             raise _malformed(request, problem) from None
-
-
-def _with_data(answer: Any, form: Form) -> dict[str, Any]:
-    """Return an answer with an attribute beside its data; converts the data. Raises WrongForm."""
-    if not isinstance(answer, dict) or "data" not in answer:
-        raise WrongForm("has no data")
-    return {**answer, "data": form(answer["data"])}
 
 
 def _malformed(request: Request, problem: WrongForm) -> FleetError:

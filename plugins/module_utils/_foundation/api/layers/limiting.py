@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.errors import FleetError, Locked, NetworkError
+from ...core.errors import Locked, NetworkError
 from ..protocols import Limit, Progress, TaskRunner, Transport, Waiter
 from ..request import Request
 from ..upid import TaskResult
@@ -26,7 +26,7 @@ class LimitedTransport(Layer[Transport]):
         try:
             return self._below.send(request)
         except (NetworkError, Locked) as error:
-            if _is_trouble(error):
+            if isinstance(error, Locked) or (error.status or 0) >= 500:
                 self._limit.note_failure(error)
             raise
 
@@ -60,7 +60,3 @@ class LimitedTasks:
         """Start a task with a write, and return its result. Raises FleetError."""
         with self._limit.admit(request.segments, request.values):
             return self._below.run(request, timeout)
-
-
-def _is_trouble(error: FleetError) -> bool:
-    return isinstance(error, Locked) or (error.status or 0) >= 500

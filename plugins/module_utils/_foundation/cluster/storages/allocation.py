@@ -43,24 +43,11 @@ def allocation_of(
     if kind == "zfspool" and content == "rootdir":
         return THIN
     if kind in BY_SPARSE:
-        return _by_sparse(settings)
+        return THIN if str(settings.get("sparse")) == "1" else THICK
     if kind in BY_PREALLOCATION:
-        return _by_preallocation(settings, disk_format or "raw")
+        is_full = settings.get("preallocation") in ("falloc", "full")
+        return THICK if is_full and (disk_format or "raw") in _PREALLOCATED_FORMATS else THIN
     return None
-
-
-def _by_sparse(settings: Mapping[str, Any]) -> str:
-    sparse = str(settings.get("sparse"))
-    if sparse == "1":
-        return THIN
-    return THICK
-
-
-def _by_preallocation(settings: Mapping[str, Any], disk_format: str) -> str:
-    is_full = settings.get("preallocation") in ("falloc", "full")
-    if is_full and disk_format in _PREALLOCATED_FORMATS:
-        return THICK
-    return THIN
 
 
 def with_allocations(

@@ -99,7 +99,13 @@ def _read_one(
     for row in rows:
         why = _why_unreadable(row, cluster)
         if why:
-            failure = failure or _down(row, why)
+            failure = failure or NodeUnhealthy(
+                attempted=f"Could not list storage {row.storage}",
+                answer=why,
+                next_step="Repair it",
+                reason="storage down",
+                dispatched=False,
+            )
             continue
         path = ("nodes", row.node, "storage", row.storage, "content")
         attempted = f"Could not list storage {row.storage} on node {row.node}"
@@ -123,16 +129,6 @@ def _why_unreadable(row: StorageRow, cluster: ClusterState) -> str:
     if not row.available:
         return f"the storage is not available on node {row.node}"
     return ""
-
-
-def _down(row: StorageRow, why: str) -> NodeUnhealthy:
-    return NodeUnhealthy(
-        attempted=f"Could not list storage {row.storage}",
-        answer=why,
-        next_step="Repair it",
-        reason="storage down",
-        dispatched=False,
-    )
 
 
 def _bytes_of(volume: Mapping[str, Any]) -> int:

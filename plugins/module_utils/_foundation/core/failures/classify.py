@@ -510,7 +510,9 @@ def classify(
         return ValidationFailed(
             **common,
             reason="refused parameter" if parameters else "bad request",
-            next_step=_correction(parameters),
+            next_step=f"Correct {', '.join(sorted(parameters))}"
+            if parameters
+            else "Check the input",
         )
     if status == 404:
         return ConfigurationError(
@@ -658,11 +660,6 @@ def _not_passed_on(
     return NetworkError(
         **more, reason=reason, next_step="Check the node and the proxies on the way, then try again"
     )
-
-
-def _correction(parameters: Mapping[str, str]) -> str:
-    names = ", ".join(sorted(parameters))
-    return f"Correct {names}" if names else "Check the input"
 
 
 def lock_in(error: Locked) -> str:

@@ -103,7 +103,8 @@ def _noun_of(labels: Sequence[str]) -> str:
 def labelled(failed: FailedGuest) -> str:
     """Return the message of a failure, with the label of the VM in front if it is missing."""
     message = failed.error.message
-    if _names(message, failed.label):
+    name = re.match(r"VM '[^']*'", failed.label)
+    if failed.label in message or (name is not None and name[0] in message):
         return message
     return f"{failed.label}: {message}"
 
@@ -117,12 +118,6 @@ def _cause(group: Sequence[FailedGuest]) -> str:
     if not others:
         return text
     return f"{text} The same for {first_of(others, _NAMES)}."
-
-
-def _names(message: str, label: str) -> bool:
-    """Return whether a message names a VM: by its label, or by the name in it."""
-    name = re.match(r"VM '[^']*'", label)
-    return label in message or (name is not None and name[0] in message)
 
 
 def _without_own(text: str, label: str) -> str:
