@@ -59,7 +59,6 @@ from ..module_utils._foundation.core.errors import FleetError
 from ..module_utils._foundation.entry.module import COUNTING
 from ..module_utils._operation.report.metrics.exposition import LIBRARY
 from ..module_utils._operation.report.metrics.recorder import COLLECTION, TaskRecorder
-from ..module_utils._operation.report.metrics.samples import SampleKey
 from ..module_utils._operation.report.metrics.text_file import require_path, write_samples
 
 
@@ -128,7 +127,7 @@ class CallbackModule(CallbackBase):
         success = not stats.failures and not stats.dark
         samples = self._recorder.samples(self._playbook, time.time(), success)
         try:
-            write_samples(self._path, samples, _keeps_all, check_mode=False)
+            write_samples(self._path, samples, lambda _key: True, check_mode=False)
         except FleetError as error:
             self._warn(error)
 
@@ -167,7 +166,3 @@ def _action_of(task: Any) -> str:
     if action.startswith(COLLECTION):
         return action
     return ""
-
-
-def _keeps_all(_key: SampleKey) -> bool:
-    return True

@@ -69,7 +69,8 @@ class LookupModule(LookupBase):
         for term in terms:
             having = [(text, names) for text, names in given if term in names]
             for text, names in having:
-                if len(having) > 1 or _is_alone(text, names, beside):
+                is_alone = not text.startswith("@") and not names & beside
+                if len(having) > 1 or is_alone:
                     found.append(_formatted(text, names))
         return list(dict.fromkeys(found))
 
@@ -82,10 +83,6 @@ class LookupModule(LookupBase):
         else:
             data = parse_kv(text)
         return {str(name) for name in data} if isinstance(data, Mapping) else set()
-
-
-def _is_alone(text: str, names: set[str], beside: set[str]) -> bool:
-    return not text.startswith("@") and not names & beside
 
 
 def _formatted(text: str, names: set[str]) -> str:

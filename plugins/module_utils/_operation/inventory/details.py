@@ -70,7 +70,7 @@ def fetch_details(
 
     def fetch_one(guest: InventoryGuest) -> dict[str, Any]:
         wanted = list(kinds)
-        if not _may_have_addresses(guest):
+        if guest.template or guest.status != "running":
             wanted = [kind for kind in kinds if kind != "addresses"]
         if (guest.site, guest.node) in offline:
             return {"errors": dict.fromkeys(wanted, f"node {guest.node} is offline")}
@@ -212,10 +212,6 @@ def is_wellformed(kind: str, answer: Any) -> bool:
     if kind == "addresses" and isinstance(answer, Mapping):
         answer = answer.get("result")
     return isinstance(answer, list)
-
-
-def _may_have_addresses(guest: InventoryGuest) -> bool:
-    return not guest.template and guest.status == "running"
 
 
 def _digest(config: Any) -> str:

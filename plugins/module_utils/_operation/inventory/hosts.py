@@ -227,18 +227,11 @@ def guest_of(variables: dict[str, Any]) -> InventoryGuest:
 
 def plain_name(guest: InventoryGuest, kind: str) -> str:
     """Return the name of this kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text."""
-    if guest.kind == NODE:
-        return _plain_name_of_node(guest, kind)
-    name = guest.name or guest.substitute.partition("-")[0]
-    names = {"name": guest.name, "vmid": guest.substitute, "name_vmid": f"{name}_{guest.vmid}"}
-    if guest.site and guest.name:
-        names["site_name"] = f"{guest.site}_{guest.name}"
-    return names.get(kind, "")
-
-
-def _plain_name_of_node(guest: InventoryGuest, kind: str) -> str:
     names = {"name": guest.name}
-    if guest.site:
+    if guest.kind != NODE:
+        name = guest.name or guest.substitute.partition("-")[0]
+        names |= {"vmid": guest.substitute, "name_vmid": f"{name}_{guest.vmid}"}
+    if guest.site and guest.name:
         names["site_name"] = f"{guest.site}_{guest.name}"
     return names.get(kind, "")
 
@@ -372,8 +365,7 @@ def _group_table(pairs: Collection[Pair], sanitize: Sanitize) -> tuple[dict[Pair
     """Return the name of the group of each pair, and warnings about names that need a hash."""
     by_name: dict[str, list[Pair]] = {}
     for kind, value in sorted(pairs):
-        raw_name = _raw_name(kind, value)
-        name = sanitize(raw_name)
+        name = sanitize(f"{kind}_{value}" if value else kind)
         by_name.setdefault(name, []).append((kind, value))
     names: dict[Pair, str] = {}
     warnings: list[str] = []
@@ -388,12 +380,6 @@ def _group_table(pairs: Collection[Pair], sanitize: Sanitize) -> tuple[dict[Pair
             reason = f"because {name!r} is another's"
             warnings.append(f"the group of {kind} {value!r} is {hashed!r}, {reason}")
     return names, warnings
-
-
-def _raw_name(kind: str, value: str) -> str:
-    if not value:
-        return kind
-    return f"{kind}_{value}"
 
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_.:/+\-@,;=% ]*")

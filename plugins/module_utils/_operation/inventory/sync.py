@@ -193,20 +193,14 @@ def run_sync(
     FleetError for a site that cannot be read, unless the options allow it.
     """
     try:
-        must_answer = options.dead_site == "fail" or not clients
-        if must_answer:
-            _raise_first(unusable)
+        errors = [listing.error for listing in unusable if listing.error is not None]
+        if errors and (options.dead_site == "fail" or not clients):
+            raise errors[0]
         listings = [*read_listings(clients, options.kinds), *unusable]
         return _sync_of(listings, clients, options, is_wanted, old or _NOTHING, refetch=refetch)
     finally:
         for client in clients.values():
             client.close()
-
-
-def _raise_first(listings: Sequence[SiteListing]) -> None:
-    for listing in listings:
-        if listing.error is not None:
-            raise listing.error
 
 
 def _sync_of(
