@@ -50,7 +50,7 @@ class PlannedTask(Managed[Result, PlannedStep]):
 
     def __init__(self, client: Api, label: str, read: Callable[[], PlannedStep]) -> None:
         self.label = label
-        super().__init__(client, read, lambda planned: planned.plan, self._told, Hooks())
+        super().__init__(client, read, lambda planned: planned.plan, self._result, Hooks())
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
         """Return the check after a lost answer: it finds the task, or whether the step took effect.
@@ -76,7 +76,7 @@ class PlannedTask(Managed[Result, PlannedStep]):
         """Return the task of a step, None for a step without one."""
         return self.reading.worker if step.is_task else None
 
-    def _told(self, plan: Plan, reading: PlannedStep, execution: Execution | None) -> Result:
+    def _result(self, plan: Plan, reading: PlannedStep, execution: Execution | None) -> Result:
         final = reading if execution is None else self.read()
         if execution is not None and final.plan.changed and not final.repeats:
             raise Conflict(

@@ -81,7 +81,7 @@ def test_check_mode_reports_the_plan_without_a_write() -> None:
 @pytest.mark.parametrize(
     ("after", "effect"), [((), True), (("right",), True), (("left", "right"), None)], ids=str
 )
-def test_a_lost_answer_is_done_if_its_step_is_no_longer_planned(
+def test_a_step_took_effect_if_a_new_plan_lacks_it(
     after: tuple[str, ...], effect: bool | None
 ) -> None:
     """The next step is still planned: only the step itself counts."""
