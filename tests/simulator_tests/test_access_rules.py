@@ -412,13 +412,25 @@ def test_jobs_that_synchronize(lab: Client) -> None:
         "type": "realm-sync",
     }
     assert [row["id"] for row in lab.get("/cluster/jobs/realm-sync")] == ["j1"]
-    lab.put(job, schedule="hourly", delete="scope")
-    assert "scope" not in lab.get(job)
+    text = refused(lab, "PUT", job, schedule="hourly", delete="scope")
+    assert text == "unable to delete required option 'scope'"
+    text = refused(lab, "PUT", job, schedule="hourly", delete="bogus")
+    assert text == "no such option 'bogus'"
+    text = refused(lab, "PUT", job, schedule="hourly", comment="x", delete="comment")
+    assert text == "cannot set and delete property 'comment' at the same time!"
+    lab.put(job, schedule="hourly", delete="enabled")
+    assert "enabled" not in lab.get(job)
     other = {"schedule": "daily", "scope": "users"}
     for realm, text in (("nope", "No such realm 'nope'"), ("pve", "Only LDAP/AD realms")):
         answer = lab.call("POST", "/cluster/jobs/realm-sync/j2", {**other, "realm": realm})
         assert answer.status == 500
         assert text in answer.message
+    backup = {"schedule": "daily", "all": 1, "storage": "local"}
+    text = refused(lab, "POST", "/cluster/backup", id="j1", **backup)
+    assert text == "Job 'j1' already exists"  # jobs.cfg has jobs of both kinds
+    lab.post("/cluster/backup", id="saved", **backup)
+    text = refused(lab, "POST", "/cluster/jobs/realm-sync/saved", realm="ld", **other)
+    assert text == "Job 'saved' already exists"
     lab.delete(job)
     assert lab.call("GET", job).errors == {"id": "No such job 'j1'"}
 

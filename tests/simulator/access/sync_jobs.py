@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cluster.sections import SectionFile
 from ..core.api import Ctx, api
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
+
+_NEEDED = ("realm", "schedule", "scope")
+_OPTIONAL = ("comment", "enable-new", "enabled", "remove-vanished")
 
 
 @api("GET /cluster/jobs")
@@ -45,7 +49,8 @@ def create_job(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add a job."""
     name = p.pop("id")
     ctx.cluster.check_cfs("jobs_cfg")
-    if name in ctx.cluster.sync_jobs:
+    backup_jobs = ctx.cluster.sections.get("jobs", SectionFile()).entries
+    if name in ctx.cluster.sync_jobs or name in backup_jobs:  # of one file
         raise PveError(f"Job '{name}' already exists")
     for needed in ("scope", "realm"):
         if p.get(needed) is None:
@@ -69,8 +74,19 @@ def update_job(ctx: Ctx, p: dict[str, Any]) -> None:
     if found is None:
         raise PveError("no such realm-sync job")
     for key in delete:
+        _require_deletable(key, p)
         found.pop(key, None)
     found.update(p)
+
+
+def _require_deletable(key: str, p: dict[str, Any]) -> None:
+    """Source: pve-common, SectionConfig.pm, delete_from_config; Jobs/RealmSync.pm, options."""
+    if key not in (*_NEEDED, *_OPTIONAL):
+        raise PveError(f"no such option '{key}'")
+    if key in _NEEDED:
+        raise PveError(f"unable to delete required option '{key}'")
+    if key in p:
+        raise PveError(f"cannot set and delete property '{key}' at the same time!")
 
 
 @api("DELETE /cluster/jobs/realm-sync/{id}")

@@ -105,7 +105,7 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
         ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.Allocate")
     _schedule(p, required=True)
     name = p.pop("id", None) or ctx.cluster.uuid()
-    if name in _file(ctx).entries:
+    if name in _file(ctx).entries or name in ctx.cluster.sync_jobs:  # of one file
         raise PveError(f"Job '{name}' already exists")
     job = {"enabled": 1, **_written(ctx, p)}
     _verify(job)
