@@ -34,6 +34,12 @@ options:
       - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
+  realm_sync_jobs:
+    description:
+      - Jobs that synchronize realms, each with the options of M(pve.fleet.realm_sync_job).
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
+    type: list
+    elements: dict
   roles:
     description:
       - Roles, each with the options of M(pve.fleet.role).
@@ -157,7 +163,7 @@ options:
   acls:
     description:
       - Rights, each with the options of M(pve.fleet.acl).
-      - If it is not set or empty, nothing is changed unless O(exact) names the section.
+      - By default, nothing is changed.
     type: list
     elements: dict
   metric_servers:
@@ -219,6 +225,7 @@ options:
     elements: str
     choices:
       - realms
+      - realm_sync_jobs
       - roles
       - groups
       - users

@@ -25,6 +25,7 @@ options:
     choices:
       - options
       - realms
+      - realm_sync_jobs
       - roles
       - groups
       - users

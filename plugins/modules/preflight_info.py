@@ -138,6 +138,8 @@ options:
       - realm
       - realm_info
       - realm_sync
+      - realm_sync_job
+      - realm_sync_job_info
       - rebalance
       - replication
       - replication_info

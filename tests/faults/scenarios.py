@@ -6,7 +6,7 @@ run uses it; a test compares (`test_fault_table.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ from tests.certificates import some_certificate
 from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import Lab
 from tests.simulator.identity.acme_accounts import TERMS
+from tests.tools.declarations import load
+from tests.tools.sections import sections_of
 
 NAME, TENANT = "subject", "acme"
 MINE = f"tenant_{TENANT}"
@@ -48,10 +50,7 @@ _CEPH_POOL = {"name": "faulty", "node": "pve1"}
 _STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
 _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
 _SAVED = {"vms": [{"name": "neighbour"}], "tenant": TENANT}
-_KEY = {"type": "usb", "name": "faulty"}
-_ENTRIES = [{"node": "pve1", "id": "0529:0001"}]
 _SERVER = {"name": "faulty", "type": "graphite", "server": "10.99.0.50", "server_port": 2003}
-_MODEL = {"name": "faulty", "reported_model": "host"}
 _INFLUX = {**_SERVER, "type": "influxdb", "token": "first"}
 _CERTIFICATE = {
     "node": "pve1",
@@ -73,17 +72,9 @@ _WIPED = {**ROOT, "state": "wiped"}
 _OSD = {**ROOT, "node": "pve1", "dev": "/dev/sdb"}
 _STOPPED = {"in": False, "running": False}
 _ACCOUNT = {**ROOT, "name": "faulty", "contact": ["ops@example.com"], "tos_url": TERMS}
-_ACME = {"name": "faulty", "type": "dns", "api": "cf"}
 _DOMAIN = {"node": "pve1", "acme": {"domains": [{"domain": "pve1.lab.example.com"}]}}
 _SUBSCRIPTION = {"node": "pve1", "key": "pve1c-0123456789"}
 _MAIL = {"type": "sendmail", "name": "faulty", "mailto": ["ops@example.com"]}
-_MATCHER = {"name": "faulty", "target": ["mail-to-root"]}
-_REALM = {
-    "name": "faulty",
-    "type": "openid",
-    "issuer_url": "https://sso.example.com",
-    "client_id": "proxmox",
-}
 _RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
 _SUBJECT = {"vmid": VMID, "tenant": TENANT}
 _IN_PLACE = {**_SUBJECT, "confirm": NAME, **LIMITS, "options": {"cores": 2}}
@@ -195,7 +186,7 @@ class Scenario:
         for volume, content in self.archives.items():
             data = {"volid": volume, "new": True, "size": 1 << 30, "archive": content}
             lab.simulator.ask("PUT", "/volumes/pve1", data)
-        if self.module == "realm_sync":
+        if self.module in ("realm_sync", "realm_sync_job"):
             with_directory(lab.client, lab.simulator)
         if self.module.startswith("ceph_") and not self.module.endswith("_info"):
             lab.simulator.ask("PUT", "/cluster", {"ceph": {}})
@@ -325,6 +316,18 @@ def download(key: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
     tasks = tuple(("storage_download", {**_DOWNLOAD, **one}) for one in before)
     whole = {**_DOWNLOAD, "task_timeout": 60, **options}
     return Scenario(key, "storage_download", whole, before=tasks, name=None)
+
+
+def declared(sections: Iterable[Mapping[str, Any]]) -> Iterator[Scenario]:
+    """Yield the scenarios that follow from the key `faults` of sections."""
+    for section in sections:
+        if "faults" in section:
+            module, faults = section["module"], section["faults"]
+            noun, item = faults["noun"], faults["item"]
+            keys = {key: item[key] for key in faults.get("keys", ("name",))}
+            yield access(f"create {noun}", module, **item)
+            yield access(f"change {noun}", module, item, **keys, **faults["change"])
+            yield access(f"delete {noun}", module, item, **keys, state="absent")
 
 
 GOLDEN: Mapping[str, Any] = {
@@ -760,15 +763,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     ha("create a backup job", "backup_job", **_JOB),
     ha("change a backup job", "backup_job", ("backup_job", _JOB), name="faulty", comment="c"),
     ha("delete a backup job", "backup_job", ("backup_job", _JOB), name="faulty", state="absent"),
-    access("create a mapping", "mapping", **_KEY, map=_ENTRIES),
-    access("change a mapping", "mapping", {**_KEY, "map": _ENTRIES}, **_KEY, description="c"),
-    access("delete a mapping", "mapping", {**_KEY, "map": _ENTRIES}, **_KEY, state="absent"),
-    access("create a CPU model", "cpu_model", **_MODEL),
-    access("change a CPU model", "cpu_model", _MODEL, name="faulty", flags=["+aes"]),
-    access("delete a CPU model", "cpu_model", _MODEL, name="faulty", state="absent"),
-    access("create a metric server", "metric_server", **_SERVER),
-    access("change a metric server", "metric_server", _SERVER, name="faulty", mtu=9000),
-    access("delete a metric server", "metric_server", _SERVER, name="faulty", state="absent"),
     access(
         "write a token",
         "metric_server",
@@ -790,9 +784,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     access(
         "deactivate an account", "acme_account", _ACCOUNT, **ROOT, name="faulty", state="absent"
     ),
-    access("create a plugin", "acme_plugin", **_ACME),
-    access("change a plugin", "acme_plugin", _ACME, name="faulty", validation_delay=60),
-    access("delete a plugin", "acme_plugin", _ACME, name="faulty", state="absent"),
     ha("order a certificate", "acme_certificate", ("node", _DOMAIN), node="pve1"),
     ha(
         "revoke a certificate",
@@ -815,12 +806,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create an endpoint", "notification_endpoint", **_MAIL),
     access("change an endpoint", "notification_endpoint", _MAIL, **_MAIL, comment="c", test=True),
     access("delete an endpoint", "notification_endpoint", _MAIL, **_MAIL, state="absent"),
-    access("create a matcher", "notification_matcher", **_MATCHER),
-    access("change a matcher", "notification_matcher", _MATCHER, name="faulty", mode="any"),
-    access("delete a matcher", "notification_matcher", _MATCHER, name="faulty", state="absent"),
-    access("create a realm", "realm", **_REALM),
-    access("change a realm", "realm", _REALM, name="faulty", comment="c"),
-    access("delete a realm", "realm", _REALM, name="faulty", state="absent"),
     access("enable a repository", "apt_repository", node="pve1", handle="test"),
     access(
         "disable a repository", "apt_repository", node="pve1", handle="enterprise", state="disabled"
@@ -843,4 +828,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     download("download", filename="f.qcow2"),
     download("remove a download", {"filename": "f.qcow2"}, filename="f.qcow2", state="absent"),
+    *declared(sections_of(load())),
 )

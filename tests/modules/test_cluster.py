@@ -47,6 +47,9 @@ FILE: dict[str, Any] = {
             "bind_password": "hush-hush-1",
         }
     ],
+    "realm_sync_jobs": [
+        {"name": "directory", "realm": "company", "scope": "both", "schedule": "02:30"}
+    ],
     "roles": [{"name": "media-user", "privileges": ["Datastore.Audit", "VM.Audit"]}],
     "groups": [{"name": "editors", "comment": "Editors"}],
     "users": [{"name": "alice@company", "groups": ["editors"], "email": "alice@example.com"}],
@@ -367,7 +370,7 @@ def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) 
     assert not lab.run("cluster", **many)["changed"]
     paths = [one["path"] for one in lab.simulator.log()]
     assert paths.count("/pools") == 1
-    assert len(paths) <= 25
+    assert len(paths) <= 26
     networks = {name: FILE[name] for name in ("sdn", "firewall")}
     lab.run("cluster", **networks)
     lab.simulator.reset_log()

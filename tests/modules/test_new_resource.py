@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A simple resource is a declaration and a table: modules that are made of two files, in a copy of
-the collection, manage jobs that synchronize realms on the simulated PVE.
+the collection, manage a resource that does not exist. The simulated PVE keeps it as a job that
+synchronizes a realm.
 """
 
 from __future__ import annotations
@@ -21,28 +22,39 @@ import pytest
 import yaml
 
 from tests import needs
+from tests.faults.scenarios import declared
 from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import Lab, open_lab
 from tests.tools import make_options, tables
 from tests.tools.declarations import DECLARATIONS, load
+from tests.tools.sections import sections_of
 
 NEW = Path(__file__).resolve().parent / "new_resource"
 # The files that `make options` adds, and those that it changes.
 ADDED = {
-    "plugins/action/realm_sync_job.py",
-    "plugins/action/realm_sync_job_info.py",
-    "plugins/module_utils/_foundation/spec/generated/realm_sync_job.py",
-    "plugins/modules/realm_sync_job.py",
-    "plugins/modules/realm_sync_job_info.py",
+    "plugins/action/bookmark.py",
+    "plugins/action/bookmark_info.py",
+    "plugins/module_utils/_foundation/spec/generated/bookmark.py",
+    "plugins/modules/bookmark.py",
+    "plugins/modules/bookmark_info.py",
 }
 CHANGED = {
     "meta/runtime.yml",
+    "playbooks/drift.yml",
+    "plugins/modules/cluster.py",
+    "plugins/modules/cluster_export_info.py",
     "plugins/modules/preflight_info.py",
     "plugins/module_utils/_foundation/entry/generated/administrative.py",
-    "plugins/module_utils/_tenants/access/needs/generated/tasks.py",
+    "plugins/module_utils/_foundation/spec/generated/cluster.py",
     "plugins/module_utils/_foundation/spec/generated/preflight_info.py",
+    "plugins/module_utils/_foundation/spec/generated/variables.py",
+    "plugins/module_utils/_operation/cluster_file/generated/sections.py",
+    "plugins/module_utils/_tenants/access/needs/generated/tasks.py",
+    "roles/cluster/meta/argument_specs.yml",
+    "roles/cluster/tasks/apply.yml",
+    "roles/cluster/vars/main.yml",
 }
-PAGES = {"docs/index.md", "docs/security.md"}
+PAGES = {"docs/cluster.md", "docs/index.md", "docs/security.md"}
 NIGHTLY: dict[str, Any] = {
     "name": "nightly",
     "realm": "ldap",
@@ -83,10 +95,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory, repo: Path) -> Copy:
     root = tmp_path_factory.mktemp("new")
     collection = root / "ansible_collections" / "pve" / "fleet"
     shutil.copytree(repo / "plugins", collection / "plugins")
-    realms = collection / "plugins" / "module_utils" / "_tenants" / "access" / "realms"
-    shutil.copy(NEW / "table.py", realms / "sync_job.py")
+    access = collection / "plugins" / "module_utils" / "_tenants" / "access"
+    shutil.copy(NEW / "table.py", access / "bookmark.py")
     declarations = Path(shutil.copytree(DECLARATIONS, root / "options"))
-    shutil.copy(NEW / "realm_sync_job.yml", declarations)
+    shutil.copy(NEW / "bookmark.yml", declarations)
     found = Copy(declarations, root, set(), set())
     for path, text in make_options.files(declarations).items():
         there = repo / path
@@ -114,8 +126,9 @@ def test_two_files_are_enough(copy: Copy, repo: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tables, "load", lambda: load(copy.declarations))
     text = {page: (repo / page).read_text(encoding="utf-8") for page in PAGES}
     rows = {
-        "docs/index.md": "| `pve.fleet.realm_sync_job`, `pve.fleet.realm_sync_job_info` | create,",
-        "docs/security.md": "| `realm_sync_job` | jobs that synchronize realms |",
+        "docs/cluster.md": "| `cluster_bookmarks` | `bookmark` | nothing names them |",
+        "docs/index.md": "| `pve.fleet.bookmark`, `pve.fleet.bookmark_info` | create,",
+        "docs/security.md": "| `bookmark` | bookmarks |",
     }
     monkeypatch.setattr(tables, "privileges", lambda: "")  # it reads the collection in use
     for page, row in rows.items():
@@ -125,22 +138,55 @@ def test_two_files_are_enough(copy: Copy, repo: Path, monkeypatch: pytest.Monkey
 @needs.tool("ruff")
 def test_the_module_manages_the_resource(copy: Copy, lab: Lab) -> None:
     lab.simulator.reset_log()
-    foreseen = copy.run(lab, "realm_sync_job", check=True, **NIGHTLY)
+    foreseen = copy.run(lab, "bookmark", check=True, **NIGHTLY)
     assert lab.simulator.writes() == []
-    made = copy.run(lab, "realm_sync_job", **NIGHTLY, comment="first")
-    assert foreseen["plan"] == made["plan"] == made["done"] == ["Create realm sync job 'nightly'"]
-    assert not copy.run(lab, "realm_sync_job", **NIGHTLY, comment="first")["changed"]
+    made = copy.run(lab, "bookmark", **NIGHTLY, comment="first")
+    assert foreseen["plan"] == made["plan"] == made["done"] == ["Create bookmark 'nightly'"]
+    assert not copy.run(lab, "bookmark", **NIGHTLY, comment="first")["changed"]
 
-    (listed,) = copy.run(lab, "realm_sync_job_info")["realm_sync_jobs"]
-    assert listed == made["realm_sync_job"]
-    assert not copy.run(lab, "realm_sync_job", **listed)["changed"]
+    (listed,) = copy.run(lab, "bookmark_info")["bookmarks"]
+    assert listed == made["bookmark"]
+    assert not copy.run(lab, "bookmark", **listed)["changed"]
 
-    changed = copy.run(lab, "realm_sync_job", name="nightly", scope="both", comment="")
-    assert changed["realm_sync_job"]["scope"] == "both"
-    assert changed["realm_sync_job"]["comment"] == ""
-    gone = copy.run(lab, "realm_sync_job", name="nightly", state="absent")
-    assert (gone["changed"], gone["realm_sync_job"]) == (True, None)
-    assert copy.run(lab, "realm_sync_job_info")["realm_sync_jobs"] == []
+    changed = copy.run(lab, "bookmark", name="nightly", scope="both", comment="")
+    assert changed["bookmark"]["scope"] == "both"
+    assert changed["bookmark"]["comment"] == ""
+    gone = copy.run(lab, "bookmark", name="nightly", state="absent")
+    assert (gone["changed"], gone["bookmark"]) == (True, None)
+    assert copy.run(lab, "bookmark_info")["bookmarks"] == []
+
+
+@needs.tool("ruff")
+def test_the_resource_is_a_section_of_a_cluster_file(copy: Copy, lab: Lab) -> None:
+    """The file applies it, the export contains it, drift compares it, preflight knows it."""
+    file: dict[str, Any] = {"bookmarks": [NIGHTLY]}
+    foreseen = copy.run(lab, "cluster", check=True, **file)
+    made = copy.run(lab, "cluster", **file)
+    assert foreseen["plan"] == made["done"] == ["Create bookmark 'nightly'"]
+    exported = copy.run(lab, "cluster_export_info", sections=["bookmarks"])
+    assert exported["cluster"] == {"cluster_bookmarks": [NIGHTLY]}
+    changed: dict[str, Any] = {"bookmarks": [{**NIGHTLY, "schedule": "hourly"}]}
+    for desired, differs in ((file, False), (changed, True)):
+        found = copy.run(lab, "drift_info", cluster=desired)
+        (resource,) = found["drift"]["cluster"]
+        assert (resource["section"], resource["name"]) == ("bookmarks", "nightly")
+        assert resource["status"] == ("drifted" if differs else "in_sync")
+    assert not copy.run(lab, "preflight_info", tasks=["bookmark", "cluster"]).get("failed")
+    emptied = copy.run(lab, "cluster", bookmarks=[], exact=["bookmarks"])
+    assert emptied["done"] == ["Delete bookmark 'nightly'"]
+
+
+@needs.tool("ruff")
+def test_the_resource_has_its_scenarios_of_the_fault_table(copy: Copy) -> None:
+    sections = [one for one in sections_of(load(copy.declarations)) if one["name"] == "bookmarks"]
+    keys = {"name": "faulty"}
+    item = {**NIGHTLY, **keys}
+    made = {one.key: (one.module, one.options, one.before) for one in declared(sections)}
+    assert made == {
+        "create a bookmark": ("bookmark", item, ()),
+        "change a bookmark": ("bookmark", {**keys, "comment": "x"}, (("bookmark", item),)),
+        "delete a bookmark": ("bookmark", {**keys, "state": "absent"}, (("bookmark", item),)),
+    }
 
 
 @needs.tool("ruff")
@@ -157,7 +203,7 @@ def test_mistakes_are_refused_before_any_write(
     copy: Copy, lab: Lab, options: dict[str, Any], message: str
 ) -> None:
     lab.simulator.reset_log()
-    result = copy.run(lab, "realm_sync_job", **options)
+    result = copy.run(lab, "bookmark", **options)
     assert result["failed"]
     assert message in result["msg"]
     assert "exception" not in result
@@ -168,11 +214,11 @@ def test_mistakes_are_refused_before_any_write(
 def test_documentation_is_whole(copy: Copy) -> None:
     folder = copy.root / "ansible_collections/pve/fleet/plugins/modules"
     names: dict[str, Any] = {}
-    source = (folder / "realm_sync_job.py").read_text(encoding="utf-8")
-    exec(compile(source.partition("from functools")[0], "realm_sync_job", "exec"), names)
+    source = (folder / "bookmark.py").read_text(encoding="utf-8")
+    exec(compile(source.partition("from functools")[0], "bookmark", "exec"), names)
     returned = yaml.safe_load(names["RETURN"])
-    assert list(returned) == ["realm_sync_job", "plan", "done", "error"]
-    assert returned["plan"]["sample"] == ["Create realm sync job 'nightly'"]
+    assert list(returned) == ["bookmark", "plan", "done", "error"]
+    assert returned["plan"]["sample"] == ["Create bookmark 'nightly'"]
     assert yaml.safe_load(names["DOCUMENTATION"])["extends_documentation_fragment"] == [
         "pve.fleet.connection",
         "pve.fleet.attributes",

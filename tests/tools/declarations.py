@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from tests.tools.written import LOADER, in_one_line
+from tests.tools.sections import Declarations, add_options
+from tests.tools.written import LOADER, DeclarationError, in_one_line
 
 DECLARATIONS = Path(__file__).resolve().parent / "options"
 
@@ -54,11 +55,6 @@ PARSED = ("scalar", "property_string", "rule")
 OWN = ("roles", "pve", "parsed", "words", "empty_removes", "check", "range", "names", "refuses")
 
 Options = dict[str, dict[str, Any]]
-Declarations = dict[str, dict[str, Any]]
-
-
-class DeclarationError(ValueError):
-    """A declaration that nothing can be written from."""
 
 
 def load(folder: Path = DECLARATIONS) -> Declarations:
@@ -69,6 +65,7 @@ def load(folder: Path = DECLARATIONS) -> Declarations:
     declarations: Declarations = {}
     for file in sorted(folder.glob("*.yml")):
         declarations[file.stem] = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
+    add_options(declarations)
     for name, declaration in declarations.items():
         for section in declaration["sections"].values():
             section["options"] = _completed(section["options"], name, declarations)

@@ -13,10 +13,11 @@ from typing import Any
 
 import yaml
 
-from tests.tools.declarations import DeclarationError, Declarations, Options, documentation
+from tests.tools.declarations import Declarations, Options, documentation
 from tests.tools.written import (
     LICENSE,
     LOADER,
+    DeclarationError,
     compact,
     dumped_by_key,
     fits_in_braces,
@@ -350,7 +351,7 @@ class Code:
     def imports(self) -> str:
         """Return the lines with the imports, in the order that linters want."""
         lines = [
-            f"from {module} import {', '.join(sorted(names, key=_import_order))}"
+            f"from {module} import {', '.join(sorted(names, key=import_order))}"
             for module, names in sorted(self._imported.items(), key=_module_order)
         ]
         return "\n".join(lines).replace("import partial\n", "import partial\n\n")
@@ -417,7 +418,7 @@ def _module_order(imported: tuple[str, set[str]]) -> tuple[bool, str]:
     return module.startswith("ansible_collections"), module
 
 
-def _import_order(name: str) -> tuple[int, str]:
+def import_order(name: str) -> tuple[int, str]:
     """Return the place of an imported name: constants, classes, functions."""
     if name.isupper():
         return 0, name

@@ -24,7 +24,6 @@ from tests.tools.declarations import (
     DECLARATIONS,
     IN_ROLE,
     IN_SPECIFICATION,
-    DeclarationError,
     Declarations,
     Options,
     documentation,
@@ -38,9 +37,14 @@ from tests.tools.make_rows import (
     render_needs,
     task_names,
 )
+from tests.tools.make_sections import list_texts, render_sections
 from tests.tools.written import (
+    BEGIN,
+    BLOCK,
+    END,
     LICENSE,
     LOADER,
+    DeclarationError,
     Source,
     dumped,
     formatted,
@@ -63,10 +67,6 @@ FAMILIES = Path(__file__).resolve().parent / "variables.yml"
 # Stands in the head of each Python file that is written.
 MARK = "Written by `make options`"
 LINES_OF_HEAD = 10
-BEGIN, END = "# Written by `make options`: begin", "# Written by `make options`: end"
-_BLOCK = re.compile(
-    rf"(?P<indent> *){re.escape(BEGIN)}\n.*?(?P=indent){re.escape(END)}\n", re.DOTALL
-)
 _ENTRY_POINT = re.compile(r"^  (?P<name>\w+):$", re.MULTILINE)
 
 
@@ -369,7 +369,7 @@ def render_role(role: str, text: str, declarations: Declarations) -> str:
         inner = "".join(f"{indent}{line}\n" for line in lines)
         return f"{indent}{BEGIN}\n{inner}{indent}{END}\n"
 
-    return _BLOCK.sub(block, text)
+    return BLOCK.sub(block, text)
 
 
 def render_variables(roles: Mapping[str, str], families: Path = FAMILIES) -> str:
@@ -447,6 +447,7 @@ def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
     for name in GUESTS.keys() & declarations.keys():
         found[GENERATED / f"{name}_rules.py"] = render_rules(name, declarations[name])
     found.update(module_files(declarations))
+    found.update(render_sections(declarations))
     found[NEEDS] = render_needs(declarations)
     found[ADMINISTRATIVE] = render_administrative(declarations)
     roles = role_texts(declarations, repo)
@@ -456,7 +457,8 @@ def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
         texts[path.parts[1]] = roles.get(path) or role.read_text(encoding="utf-8")
     found[VARIABLES] = render_variables(texts)
     runtime = render_runtime(declarations, (repo / RUNTIME).read_text(encoding="utf-8"))
-    return {**formatted(found), **roles, RUNTIME: runtime}
+    lists = list_texts(declarations, repo)
+    return {**formatted(found), **roles, **lists, RUNTIME: runtime}
 
 
 def _choose(declarations: Declarations) -> None:
@@ -474,9 +476,7 @@ def role_texts(declarations: Declarations, repo: Path = REPO) -> dict[Path, str]
     for role, entry_points in roles_named(declarations).items():
         path = Path(f"roles/{role}/meta/argument_specs.yml")
         text = (repo / path).read_text(encoding="utf-8")
-        marked = {
-            _ENTRY_POINT.findall(text[: block.start()])[-1] for block in _BLOCK.finditer(text)
-        }
+        marked = {_ENTRY_POINT.findall(text[: block.start()])[-1] for block in BLOCK.finditer(text)}
         if entry_points - marked:
             raise DeclarationError(
                 f"{path}: entry point {min(entry_points - marked)} has no line {BEGIN!r}"

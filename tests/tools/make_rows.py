@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from tests.tools.declarations import DeclarationError, Declarations
+from tests.tools.declarations import Declarations
 from tests.tools.make_modules import modules_of
-from tests.tools.written import LICENSE, LOADER
+from tests.tools.written import LICENSE, LOADER, DeclarationError
 
 # The tasks of preflight beside modules.
 TASKS_FILE = Path(__file__).resolve().parent / "tasks.yml"
@@ -56,17 +56,27 @@ def render_needs(declarations: Declarations) -> str:
     """Return the file with the privileges of each task."""
     needs = {name: task["privileges"] for name, task in other_tasks().items()}
     behind: dict[str, tuple[str, ...]] = {}
-    for name, (_file, module) in modules_of(declarations).items():
+    modules = {name: module for name, (_file, module) in modules_of(declarations).items()}
+    for name, module in modules.items():
         if "privileges" in module:
             needs[name] = module["privileges"]
         elif module["tasks"]:
-            behind[name] = tuple(module["tasks"])
+            behind[name] = tuple(dict.fromkeys(_within(module["tasks"], modules)))
     text = NEEDS_HEAD
     for name in sorted(needs):
         rows = "".join(f"{_need(name, need)}, " for need in needs[name])
         text += f"    {name!r}: ({rows}),\n"
     text += "}\n\n# The tasks above that a module consists of, unless it is a task itself.\n"
     return text + f"MODULES: Mapping[str, tuple[str, ...]] = {behind!r}\n"
+
+
+def _within(tasks: Sequence[str], modules: Mapping[str, Any]) -> Iterator[str]:
+    """Yield tasks with privileges: these, and those that a module among them consists of."""
+    for task in tasks:
+        if "tasks" in modules.get(task, {}):
+            yield from _within(modules[task]["tasks"], modules)
+        else:
+            yield task
 
 
 NEEDS_HEAD = (

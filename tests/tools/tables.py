@@ -33,6 +33,7 @@ from tests.bench import report, results
 from tests.tools.declarations import load
 from tests.tools.make_modules import modules_of
 from tests.tools.make_rows import CONFIG_PARTS, administrative, other_tasks, purposes
+from tests.tools.make_sections import guides
 
 REPO = tests.conftest.REPO  # importing it makes the working tree importable as the collection
 # The place where a need must be met: the path of an access rule, and its object.
@@ -334,9 +335,16 @@ def slices() -> str:
     return report.slices(results.load())
 
 
+def sections() -> str:
+    """Return a row for each section of a cluster file, in the order in which they are applied."""
+    rows = "\n".join(guides(load()))
+    return f"| section | module | order matters because |\n|---|---|---|\n{rows}"
+
+
 TABLES = {
     ("docs/architecture.md", "files"): files,
     ("docs/awx.md", "slices"): slices,
+    ("docs/cluster.md", "sections"): sections,
     ("docs/containers.md", "restarts"): restarts,
     ("docs/index.md", "modules"): modules,
     ("docs/security.md", "privileges of modules"): privileges,

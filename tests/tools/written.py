@@ -32,6 +32,11 @@ _START = re.compile(r"(?P<place> *(?:- )*)(?P<key>[^\s:]+:(?: |$))?")
 # The same in C, if PyYAML was built with it, is ten times as fast.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+# The marks of a written part of another file.
+BEGIN, END = "# Written by `make options`: begin", "# Written by `make options`: end"
+BLOCK = re.compile(
+    rf"(?P<indent> *){re.escape(BEGIN)}\n.*?(?P=indent){re.escape(END)}\n", re.DOTALL
+)
 _SETTINGS = Path(__file__).parents[2] / "pyproject.toml"
 LICENSE = """\
 # Copyright (c) 2026, the pve.fleet authors
@@ -52,6 +57,10 @@ def formatted(sources: Mapping[Path, str]) -> dict[Path, str]:
         command = [sys.executable, "-m", "ruff", "format", *settings, folder]
         subprocess.run(command, capture_output=True, check=True)
         return {path: Path(folder, path).read_text(encoding="utf-8") for path in sources}
+
+
+class DeclarationError(ValueError):
+    """A declaration that nothing can be written from."""
 
 
 class Source(str):

@@ -47,8 +47,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate import d
 from tests import needs
 from tests.declared import MODULES
 from tests.tools import make_options, tables
-from tests.tools.declarations import DECLARATIONS, DeclarationError, about, load
-from tests.tools.written import LOADER
+from tests.tools.declarations import DECLARATIONS, about, load
+from tests.tools.written import LOADER, DeclarationError
 
 PACKAGE = "ansible_collections.pve.fleet.plugins"
 # An option that does not exist, as a contributor would declare it. Proxmox VE has the key.
@@ -138,11 +138,11 @@ def test_files_of_a_removed_declaration_are_deleted(folder: Path, tmp_path: Path
     copy_written(repo)
     by_hand = "plugins/doc_fragments/attributes.py"
     shutil.copy(make_options.REPO / by_hand, repo / by_hand)
-    names = ("apt_repository", "apt_repository_info")
+    names = ("node_service", "node_service_info")
     files = {f"plugins/{kind}/{name}.py" for name in names for kind in ("action", "modules")}
-    files.add("plugins/module_utils/_foundation/spec/generated/apt_repository.py")
+    files.add("plugins/module_utils/_foundation/spec/generated/node_service.py")
     before = {str(path.relative_to(repo)) for path in repo.rglob("*.py")}
-    (folder / "apt_repository.yml").unlink()
+    (folder / "node_service.yml").unlink()
     assert files <= set(make_options.stale(folder, repo))
     make_options.write(folder, repo)
     assert before - {str(path.relative_to(repo)) for path in repo.rglob("*.py")} == files
@@ -278,6 +278,26 @@ def test_the_environment_is_part_of_specification_and_documentation(folder: Path
     fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
     documented = yaml.safe_load(fragment.DOCUMENTATION)["options"]["pointer"]
     assert documented["description"] == ["A.", "Environment variable E(PROXMOX_POINTER)."]
+
+
+@pytest.mark.parametrize(
+    ("line", "changed", "message"),
+    [
+        ("  after: acls\n", "  after: nowhere\n", "after: nowhere: no such section"),
+        ("  after: acls\n", "  behind: acls\n", "section of metric_server: unknown key 'behind'"),
+        ("  items: Metric servers\n", "", "section of metric_server: items is missing"),
+    ],
+    ids=str,
+)
+def test_a_mistake_in_a_section_is_named(
+    folder: Path, line: str, changed: str, message: str
+) -> None:
+    file = folder / "metric_server.yml"
+    text = file.read_text(encoding="utf-8")
+    assert line in text
+    file.write_text(text.replace(line, changed), encoding="utf-8")
+    with pytest.raises(DeclarationError, match=re.escape(message)):
+        load(folder)
 
 
 @needs.tool("ruff")

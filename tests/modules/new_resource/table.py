@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs that synchronize realms as a table (pve-access-control: PVE/API2/Jobs/RealmSync.pm)."""
+"""A resource of a test, stored as a job that synchronizes a realm (pve-access-control: PVE/API2/Jobs/RealmSync.pm)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.val
 )
 
 _JOB = Call(("cluster", "jobs", "realm-sync", "{name}"))
-REALM_SYNC_JOB = Table(
-    kind="realm_sync_job",
-    title="realm sync job",
+BOOKMARK = Table(
+    kind="bookmark",
+    title="bookmark",
     keys=(Key("name", "id", validate.config_id),),
     fields=(
         text_field("realm", fixed=True, required=True),

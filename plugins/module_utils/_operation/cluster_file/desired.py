@@ -12,7 +12,8 @@ from typing import Any
 
 from ..._foundation.core.arguments.options import hidden_values, parse_options
 from ..._foundation.core.errors import ValidationFailed
-from .sections import SECTIONS, Section
+from .generated.sections import SECTIONS
+from .sections import Section
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from ..._foundation.core.errors import FleetError
 from ..._foundation.core.result import Result
 from ..._foundation.resource.execute import after_writes
 from .desired import DeclaredItem, read_exact, read_items
+from .generated.sections import SECTIONS
 from .planned import PlannedReader, edits_of
 from .read import SectionReading, find_difference, read_section, undeclared
-from .sections import SECTIONS, Section
+from .sections import Section
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from ..._infrastructure.storage.ceph.pool import POOL, on_node
 from ..._infrastructure.storage.ceph.run import node_with_ceph, require_ceph
 from .declared import ExportedSection, declared, exported_rows, without_default
 from .export_networks import export_firewall, export_sdn
-from .sections import SECTIONS, Section
+from .generated.sections import SECTIONS
+from .sections import Section
 from .text import VARIABLE, text_of
 
 _READS_AT_ONCE = 8

@@ -49,6 +49,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "power": "power of tenants",
     "realm": "realms",
     "realm_sync": "users of a directory",
+    "realm_sync_job": "jobs that synchronize realms",
     "rebalance": "guests of all nodes",
     "role": "roles",
     "sdn": "networks of the cluster",

@@ -12,6 +12,7 @@ def cluster_spec() -> Spec:
     return {
         "options": {"type": "dict"},
         "realms": {"type": "list", "elements": "dict"},
+        "realm_sync_jobs": {"type": "list", "elements": "dict"},
         "roles": {"type": "list", "elements": "dict"},
         "groups": {"type": "list", "elements": "dict"},
         "users": {"type": "list", "elements": "dict"},
@@ -44,10 +45,10 @@ def cluster_spec() -> Spec:
             "type": "list",
             "elements": "str",
             "choices": (
-                "realms roles groups users tokens acme_plugins storages "
-                "mappings cpu_models pools metric_servers "
-                "notification_endpoints notification_matchers ha_groups "
-                "ha_resources ha_rules replications backup_jobs"
+                "realms realm_sync_jobs roles groups users tokens "
+                "acme_plugins storages mappings cpu_models pools "
+                "metric_servers notification_endpoints notification_matchers "
+                "ha_groups ha_resources ha_rules replications backup_jobs"
             ).split(),
         },
     }
@@ -59,8 +60,8 @@ def cluster_export_info_spec() -> Spec:
             "type": "list",
             "elements": "str",
             "choices": (
-                "options realms roles groups users tokens acme_accounts "
-                "acme_plugins nodes certificates subscriptions "
+                "options realms realm_sync_jobs roles groups users tokens "
+                "acme_accounts acme_plugins nodes certificates subscriptions "
                 "apt_repositories networks sdn firewall ceph_pools storages "
                 "mappings cpu_models pools acls metric_servers "
                 "notification_endpoints notification_matchers ha_groups "

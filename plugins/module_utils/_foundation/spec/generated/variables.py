@@ -303,6 +303,7 @@ FAMILIES: Mapping[str, VariableFamily] = {
             "cluster_notification_matchers": {"type": "list", "elements": "dict"},
             "cluster_options": {"type": "dict"},
             "cluster_pools": {"type": "list", "elements": "dict"},
+            "cluster_realm_sync_jobs": {"type": "list", "elements": "dict"},
             "cluster_realms": {"type": "list", "elements": "dict"},
             "cluster_replications": {"type": "list", "elements": "dict"},
             "cluster_roles": {"type": "list", "elements": "dict"},

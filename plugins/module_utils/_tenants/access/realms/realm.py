@@ -60,9 +60,8 @@ def kind_of_realm(kinds: Mapping[str, str], name: str, attempted: str, next_step
     return kinds[name]
 
 
-def require_directory(kinds: Mapping[str, str], name: str) -> None:
+def require_directory(kinds: Mapping[str, str], name: str, attempted: str) -> None:
     """Raise ConfigurationError for a realm that does not exist, or that has no directory."""
-    attempted = f"Realm '{name}' was not synchronized"
     kind = kind_of_realm(kinds, name, attempted, next_step="Check the name")
     if kind not in _SYNCHRONIZED:
         raise ConfigurationError(

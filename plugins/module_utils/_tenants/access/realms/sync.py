@@ -134,7 +134,8 @@ def changes(before: Rows, after: Rows, known: bool) -> dict[str, list[str] | Non
 def run_realm_sync(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Synchronize users and groups from the directory of a realm; check mode does a dry run."""
     name = validate.realm(params["name"], "name")
-    require_directory(kinds_of_realms(client), name)
+    kinds = kinds_of_realms(client)
+    require_directory(kinds, name, f"Realm '{name}' was not synchronized")
     return apply_plan(RealmSync(client, name, params), check_mode)
 
 

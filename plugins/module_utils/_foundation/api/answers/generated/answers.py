@@ -365,6 +365,22 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
+    "cluster/jobs/realm-sync": rows(
+        ObjectForm(
+            {"id": name},
+            {
+                **each(text, "realm schedule scope comment remove-vanished"),
+                **each(flag, "enabled enable-new"),
+            },
+        )
+    ),
+    "cluster/jobs/realm-sync/*": ObjectForm(
+        {},
+        {
+            **each(text, "realm schedule scope comment remove-vanished"),
+            **each(flag, "enabled enable-new"),
+        },
+    ),
     "cluster/ha/rules": rows(
         ObjectForm(
             {"rule": name},
