@@ -307,7 +307,9 @@ class Acl:
             if quiet:
                 return False
             raise PermError
-        path = normalize_path(re.sub(r"\{([^}]+)\}", lambda m: str(params.get(m[1], "")), rule[1]))
+        path = normalize_path(
+            re.sub(r"\{([^}]+)\}", lambda m: str(params.get(m[1]) or "-"), rule[1])
+        )
         any_of = bool(options.get("any"))
         if quiet:
             return self.has(who, path, rule[2], any_of)
