@@ -94,7 +94,7 @@ def _is_template(planned: PlannedGuest) -> bool:
 def _planned_vmid(planned: PlannedGuest) -> int | None:
     if planned.found is not None:
         return planned.found.vmid
-    return None if planned.draft is None else planned.draft.vmid
+    return planned.vm_plan.place[0] if planned.vm_plan and planned.creates else None
 
 
 def _vmid_of(outcome: VmOutcome) -> int | None:

@@ -319,12 +319,12 @@ def preview_all(plans: list[PlannedGuest]) -> list[VmOutcome]:
 
 def _storages(vm_plan: GuestPlan[Any]) -> frozenset[Resource]:
     """Return the storages on which the disks of a new VM are created."""
-    if vm_plan.draft is None:
+    if vm_plan.new is None:
         return frozenset()
-    draft = vm_plan.draft
+    shared = vm_plan.cluster.shared_storages
     found: set[Resource] = set()
-    for name in draft.placed.needs.storages:
-        place = name if name in draft.placed.shared else f"{draft.node}/{name}"
+    for name in vm_plan.flow.needs_of(vm_plan.new).storages:
+        place = name if name in shared else f"{vm_plan.new.node}/{name}"
         found.add(("storage", place))
     return frozenset(found)
 
@@ -339,11 +339,7 @@ def _first(vm_plan: GuestPlan[Any], storages: frozenset[Resource]) -> frozenset[
 
 
 def _vmid(vm_plan: GuestPlan[Any]) -> int:
-    if vm_plan.draft is not None:
-        return vm_plan.draft.vmid
-    if vm_plan.actual is not None:
-        return vm_plan.actual.vmid
-    return 0
+    return vm_plan.place[0]
 
 
 def _given_up() -> FleetError:

@@ -21,9 +21,7 @@ from ..._foundation.core.formatting import counted, first_of
 from ..._foundation.core.parallel import side_by_side
 from ..guest.context import RunContext
 from ..guest.flow.flow import GuestPlan
-from ..guest.flow.placed import NumberedGuest
 from ..guest.live.find import find, find_row
-from ..guest.plan.capacity import Capacity
 from ..guest.registry import VMS, ListKind, list_of
 from ..kinds.model import Actual, Guest
 from .creation_in_progress import find_creations_in_progress, is_creation_in, within
@@ -59,9 +57,9 @@ class PlannedGuest:
         return None if self.vm_plan is None else self.vm_plan.actual
 
     @property
-    def draft(self) -> NumberedGuest[Any] | None:
-        """The VM that the plan creates."""
-        return None if self.vm_plan is None else self.vm_plan.draft
+    def creates(self) -> bool:
+        """Whether the plan creates the VM."""
+        return self.vm_plan is not None and self.vm_plan.new is not None
 
     @property
     def is_removal(self) -> bool:
@@ -264,7 +262,7 @@ class FleetPlanner:
         except FleetError as error:
             return replace(planned, error=self._why_without(item, error), refused=refused)
         row = reserve(self._planned, vm_plan)
-        if row is not None and vm_plan.draft is not None:
+        if row is not None and vm_plan.new is not None:
             if row.name:
                 self._named.setdefault(row.name, []).append(item)
             if row.template:
@@ -357,20 +355,20 @@ def row_of_actual(actual: Actual) -> VmRow:
 
 def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
     """Return the row that the listing will have after a plan, or None if the VM is removed."""
-    context, draft, actual, config = vm_plan.context, vm_plan.draft, vm_plan.actual, vm_plan.config
+    context, new, actual, config = vm_plan.context, vm_plan.new, vm_plan.actual, vm_plan.config
     desired = context.desired
     if config is None:
         return None
     kind = desired.guest.kind
-    if draft is not None:
+    if new is not None:
+        vmid, node = vm_plan.place
         config = {**config, kind.name_option: desired.guest.name or ""}
         if desired.guest.state == "template":
             config["template"] = "1"
         status = "running" if desired.guest.state == "started" else "stopped"
-        row = row_of(
-            kind, config, vmid=draft.vmid, node=draft.node, pool=desired.guest.pool, status=status
-        )
-        return replace(row, disk=draft.placed.figures.disk)
+        row = row_of(kind, config, vmid=vmid, node=node, pool=desired.guest.pool, status=status)
+        sizes = vm_plan.facts.sizes if vm_plan.facts is not None else {}
+        return replace(row, disk=new.figures(sizes).disk)
     if actual is None:
         return None
     return row_of(
@@ -383,18 +381,9 @@ def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
     )
 
 
-def taken_by(vm_plan: GuestPlan[Any]) -> Capacity | None:
-    """Return the resources that a VM will take of its node beyond the listed figures (pure)."""
-    draft = vm_plan.draft
-    if draft is None:
-        return vm_plan.taken
-    needs = draft.placed.needs
-    return Capacity(draft.node, needs.running_memory, needs.room)
-
-
 def reserve(view: PlanningView, plan: GuestPlan[Any]) -> VmRow | None:
     """Show a planned guest and its resources to the plans of other guests; return its row."""
-    taken, row = taken_by(plan), row_after(plan)
+    taken, row = plan.taken, row_after(plan)
     if taken is not None:
         view.take(taken)
     if row is not None:
@@ -432,7 +421,7 @@ def mark_case_duplicates(
     checked: list[PlannedGuest] = []
     for one in planned:
         row = by_name.get(one.item.name_in_dns)
-        if row is not None and one.draft is not None:
+        if row is not None and one.creates:
             one = PlannedGuest(one.item, error=_case_duplicate(one.item, row))
         checked.append(one)
     return checked

@@ -254,15 +254,16 @@ def _add_result(row: dict[str, Any], outcome: VmOutcome, result: Result) -> None
 
 def _add_error(row: dict[str, Any], outcome: VmOutcome, error: FleetError) -> None:
     """Add the error of a VM. A new VM that failed after its creation also gets VMID and node."""
-    draft = outcome.planned.draft
     done = list(error.details.get("done", []))
     row.update(error.as_result())
     row["done"] = done
     row["changed"] = error.came_after_changes
     row["conditions"] = conditions_of_failure(error)
-    if row["changed"] and draft is not None:
-        row["vmid"] = outcome.vmid or draft.vmid
-        row["node"] = row["node"] or draft.node
+    vm_plan = outcome.planned.vm_plan
+    if row["changed"] and vm_plan is not None and vm_plan.new is not None:
+        vmid, node = vm_plan.place
+        row["vmid"] = outcome.vmid or vmid
+        row["node"] = row["node"] or node
 
 
 def _status(row: Mapping[str, Any]) -> str | None:
@@ -282,7 +283,7 @@ def _action(outcome: VmOutcome, row: Mapping[str, Any]) -> str:
         return "kept"
     if not row["changed"]:
         return "unchanged"
-    if outcome.planned.draft is not None:
+    if outcome.planned.creates:
         return "created"
     if outcome.planned.is_removal:
         return "removed"

@@ -21,24 +21,22 @@ from ..._tenants.firewall.resource import FirewallOfScope
 from ..._tenants.firewall.scope import GUEST, ROOT, FirewallScope
 from ..kinds.model import Actual, GuestIsolation
 from .context import AnyContext
-from .flow.flow import GuestFlow
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
 
-class IsolatingFlow(GuestFlow[AnyContext]):
-    """The flow of a guest whose tenant may have a security group."""
+def isolated(context: AnyContext, actual: Actual | None) -> AnyContext:
+    """Read the firewall of the guest; return the context with the isolation left to write."""
+    isolation = context.desired.guest.isolation
+    if isolation is None:
+        return context
+    return with_isolation(context, missing_isolation(context.client, isolation, actual))
 
-    def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
-        isolation = context.desired.guest.isolation
-        if isolation is None:
-            return context
-        missing = missing_isolation(context.client, isolation, actual)
-        return with_isolation(context, missing)
 
-    def isolate(self, client: Client, step: Step) -> None:
-        write_isolation(client, _scope(step.data["label"], step.path), step.data)
+def isolate(client: Client, step: Step) -> None:
+    """Execute a step that writes the firewall of a guest."""
+    write_isolation(client, _scope(step.data["label"], step.path), step.data)
 
 
 def with_isolation(context: Any, isolation: GuestIsolation | None) -> Any:

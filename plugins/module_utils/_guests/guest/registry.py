@@ -27,7 +27,7 @@ from .export.exporter import Exporter
 from .flow.flow import GuestFlow, with_connection
 from .vm.desired import values as vm_values
 from .vm.exporter import VM_EXPORTER
-from .vm.gather.reads import release_for_names
+from .vm.gather.facts import release_for_names
 from .vm.plan.refusals.options import require_names
 from .vm.run import VM_FLOW, VmContext, read_vm_options, with_vm_facts
 

@@ -54,6 +54,21 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Snippet:
+    """User data as desired, its file, PVE's name of the volume, and the present content."""
+
+    content: str = field(repr=False)
+    file: str
+    volume: str
+    now: str | None = field(default=None, repr=False)  # None without a file
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the file does not have the content yet."""
+        return self.content != self.now
+
+
+@dataclass(frozen=True)
 class GuestHardware:
     """The settings of a guest in PVE's own keys and canonical values.
 

@@ -187,7 +187,7 @@ def _status_of_error(planned: PlannedGuest, error: FleetError) -> str:
 def _add_plan(found: ComparedGuest, desired: DesiredGuest, vm_plan: GuestPlan[Any]) -> None:
     """Add status and options of a VM that has a plan."""
     actual = vm_plan.actual
-    if vm_plan.draft is not None:
+    if vm_plan.new is not None:
         found.status = MISSING
         return
     if actual is None:

@@ -24,11 +24,16 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm impo
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.clone.options import (
     read_clone_as,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.intent import (
+    Creation,
+    Source,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.reads import GuestReads
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.creation import (
+    plan_creation,
     spread_storage,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.registry import VMS
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.reads import VmReads
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.source import (
     chained_stores,
 )
@@ -36,9 +41,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cl
     decide_full,
     nodes_for,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.decide import (
-    Creation,
-    plan_clone,
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
+    VM_PLANNER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
+    ConfigChange,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
@@ -165,13 +172,13 @@ def test_lvm_takes_qcow2_where_it_keeps_chains(
         assert request.segments == ("storage",)
         return PermissionDenied(answer="no") if configured is None else configured
 
-    goal, reads = clone(format="qcow2", full=True), VmReads(FakeApi(storages).client())
+    goal, reads = clone(format="qcow2", full=True), GuestReads(FakeApi(storages).client())
     chained = chained_stores(reads, goal, picture("lvm"))
     assert chained == ({"ceph"} if wanted else set())
     if wanted:
         assert decide_full(goal, source(), picture("lvm"), chained) is True
     assert chained_stores(reads, goal, picture("rbd")) == set()
-    assert chained_stores(VmReads(cast(Client, None)), clone(full=True), picture("lvm")) == set()
+    assert chained_stores(GuestReads(cast(Client, None)), clone(full=True), picture("lvm")) == set()
 
 
 @pytest.mark.parametrize("kind", ["zfspool", "dir"])
@@ -230,8 +237,13 @@ def test_what_pve_is_asked_for(
     options: dict[str, Any], node: str, data: dict[str, Any], actions: list[str]
 ) -> None:
     goal = spread_storage(clone(**options), source())
-    plan = plan_clone(
-        goal, source(), Creation(10000, node, "r1"), full=True, shared={"ceph", "nas"}
+    plan = plan_creation(
+        VM_PLANNER,
+        goal,
+        Source(source()),
+        ConfigChange(),
+        Creation(10000, node, "r1"),
+        shared={"ceph", "nas"},
     )
     assert {key: plan.steps[0].data.get(key) for key in data} == data
     assert [step.action for step in plan.steps] == actions

@@ -16,8 +16,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
     NodeUnreachable,
     NotSupported,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.reads import GuestReads
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.read import read_wherever
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.reads import VmReads
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.move import (
     require_movable,
     why_not_move,
@@ -151,7 +151,7 @@ def test_another_failure_is_not_a_reason_to_look_elsewhere() -> None:
 def test_a_move_that_pve_would_refuse() -> None:
     actual = Actual(VM, 100, "pve1", "running", {}, {"name": "x"})
     server = Server(lambda _path, _now: {"local_resources": ["hostpci0"], "allowed_nodes": []})
-    answer = VmReads(server.client()).migration(actual, "pve2")
+    answer = GuestReads(server.client()).migration(actual, "pve2")
     with pytest.raises(NotSupported, match="hostpci0") as failure:
         require_movable(actual, "pve2", {}, answer)
     assert failure.value.details["preconditions"] == {"local_resources": ["hostpci0"]}

@@ -14,16 +14,24 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.stat
     StorageRow,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.intent import (
+    Creation,
+    Source,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.creation import (
+    plan_creation,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.steps import (
     writes_notes_only,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cloning import (
     why_not_linked,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.decide import (
-    Creation,
-    plan_clone,
-    plan_create,
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
+    VM_PLANNER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
+    ConfigChange,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import (
     Marker,
@@ -41,7 +49,8 @@ UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 def created(*, contested: bool = False, **options: Any) -> Plan:
     desired = desired_vm(**options)
     change = changes(desired, {}, new=True)
-    return plan_create(desired, change, Creation(10000, "pve1", "r1", UUID, contested))
+    creation = Creation(10000, "pve1", "r1", UUID, contested)
+    return plan_creation(VM_PLANNER, desired, Source(), change, creation, shared=())
 
 
 def cloned(
@@ -52,11 +61,12 @@ def cloned(
     contested: bool = False,
     **options: Any,
 ) -> Plan:
-    return plan_clone(
+    return plan_creation(
+        VM_PLANNER,
         desired_vm(**options),
-        template(),
+        Source(template(), full=full),
+        ConfigChange(),
         Creation(10000, node, "r1", contested=contested),
-        full=full,
         shared=shared,
     )
 
@@ -232,11 +242,12 @@ def test_a_full_clone_goes_to_the_storage_that_is_asked_for() -> None:
 def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
     source = template()
     source.live["tags"] = source.target["tags"] = "linux;tenant_shared"  # type: ignore[index]
-    plan = plan_clone(
+    plan = plan_creation(
+        VM_PLANNER,
         desired_vm(tenant="acme"),
-        source,
+        Source(source, full=False),
+        ConfigChange(),
         Creation(10000, "pve1", "r1"),
-        full=False,
         shared={"ceph"},
     )
     assert plan.after["tags"] == ["tenant_acme"]

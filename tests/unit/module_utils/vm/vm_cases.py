@@ -8,7 +8,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.versi
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.reads import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.facts import (
     release_for_names,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.options import (

@@ -18,26 +18,26 @@ from ...._foundation.core.errors import Conflict, DigestChanged, PermissionDenie
 from ...._foundation.core.result import Result
 from ...._foundation.resource.engine import read_privileges, require_privileges
 from ...._foundation.resource.execute import after_writes
+from ...kinds.hardware import AnyDesired
 from ...kinds.marker import join_notes, split_notes
 from ...kinds.model import Actual, Guest
-from ..context import AnyContext
+from ..context import RunContext
 from ..create.vmid_race import AlreadyCreated
 from ..live.creation import has_creation_marker
 from ..live.find import find_row
 from ..live.locks import await_unlocked, require_unlocked
 from ..live.read import read_actual
-from .create import create_guest, with_pool_hint
+from .create import confirm, create_guest, with_pool_hint
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import GuestFlow, GuestPlan, reread
-from .place import confirm
-from .placed import NumberedGuest
+from .intent import Intent
 from .report import report
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
 
-def run_guest(flow: GuestFlow[AnyContext], context: AnyContext) -> Result:
+def run_guest(flow: GuestFlow[AnyDesired], context: RunContext[AnyDesired]) -> Result:
     """Plan one guest and apply the plan; return the result. In check mode write nothing.
 
     An item of a loop uses the listing of the previous item if that changed nothing, the listing has
@@ -57,13 +57,13 @@ def run_guest(flow: GuestFlow[AnyContext], context: AnyContext) -> Result:
     return result
 
 
-def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
+def apply_plan(guest_plan: GuestPlan[AnyDesired]) -> Result:
     """Apply the plan and return the result; in check mode return the preview and write nothing."""
-    context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    context, plan = guest_plan.context, guest_plan.plan
     if context.check_mode:
         return preview(guest_plan, read_privileges(context.client, [plan]))
-    if draft is not None:
-        return _create(guest_plan, draft)
+    if guest_plan.new is not None:
+        return _create(guest_plan, guest_plan.new)
     if not plan.changed or guest_plan.actual is None:
         return preview(guest_plan)
     holder = await_unlocked(context.client, guest_plan.actual, context.settings.task_timeout)
@@ -79,7 +79,7 @@ def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
     return _apply_existing(guest_plan, actual)
 
 
-def _apply_existing(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+def _apply_existing(guest_plan: GuestPlan[AnyDesired], actual: Actual) -> Result:
     """Change or remove an existing guest."""
     context = guest_plan.context
     if context.desired.guest.state != "absent":
@@ -87,7 +87,7 @@ def _apply_existing(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result
     return apply_to_guest(RemovedGuest(guest_plan.flow, context, guest_plan.plan, actual))
 
 
-def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+def _complete(guest_plan: GuestPlan[AnyDesired], actual: Actual) -> Result:
     """Complete the guest that another run left unfinished, unless a third run is faster.
 
     The new marker is written with the digest that was read, so PVE accepts it from one run only.
@@ -114,38 +114,37 @@ def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
 
 
 def with_view(
-    guest_plan: GuestPlan[AnyContext], client: Client, cluster_view: ClusterView
-) -> GuestPlan[AnyContext]:
+    guest_plan: GuestPlan[AnyDesired], client: Client, cluster_view: ClusterView
+) -> GuestPlan[AnyDesired]:
     """Return the plan to be applied by another client, with another view of the cluster."""
     requested = replace(guest_plan.requested, client=client, cluster_view=cluster_view)
     context = replace(guest_plan.context, client=client, cluster_view=cluster_view)
     return replace(guest_plan, requested=requested, context=context)
 
 
-def preview(guest_plan: GuestPlan[AnyContext], held: Privileges | None = None) -> Result:
+def preview(guest_plan: GuestPlan[AnyDesired], held: Privileges | None = None) -> Result:
     """Return the result that the plan would have, without applying it.
 
     Raises PermissionDenied if the login, which has the privileges `held`, cannot apply it.
     """
-    context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    context, plan = guest_plan.context, guest_plan.plan
     _require_privileges(guest_plan, held)
-    if draft is not None:
-        new = (draft.vmid, draft.node)
-        return report(guest_plan.flow, context, plan, None, done=[], new=new)
+    if guest_plan.new is not None:
+        return report(guest_plan.flow, context, plan, None, done=[], new=guest_plan.place)
     actual = None if context.desired.guest.state == "absent" else guest_plan.actual
     return report(guest_plan.flow, context, plan, actual, done=[])
 
 
-def _require_privileges(guest_plan: GuestPlan[AnyContext], held: Privileges | None) -> None:
+def _require_privileges(guest_plan: GuestPlan[AnyDesired], held: Privileges | None) -> None:
     """Raise PermissionDenied for the first step that PVE would refuse, as in a run."""
-    draft, actual = guest_plan.draft, guest_plan.actual
+    actual, new = guest_plan.actual, guest_plan.new
     config = actual.target if actual is not None else {}
-    if draft is not None:
-        config = draft.placed.blueprint.origin.config
+    if new is not None:
+        config = new.before
     try:
         require_privileges(guest_plan.plan, held, config)
     except PermissionDenied as error:
-        if guest_plan.draft is None:
+        if new is None:
             raise
         raise with_pool_hint(error, guest_plan.context.desired.guest) from error
 
@@ -158,7 +157,7 @@ def require_permitted(client: Client, plans: Sequence[GuestPlan[Any] | None]) ->
         _require_privileges(one, held)
 
 
-def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:
+def _again(guest_plan: GuestPlan[AnyDesired], known: Actual) -> GuestPlan[AnyDesired]:
     """Return the plan from a new reading of the guest: the old plan is too old for a write."""
     context = guest_plan.requested
     current = reread(context, known)
@@ -166,32 +165,28 @@ def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyCon
     return guest_plan.flow.plan_found(context, current, fresh)
 
 
-def _create(guest_plan: GuestPlan[AnyContext], draft: NumberedGuest[Any]) -> Result:
+def _create(guest_plan: GuestPlan[AnyDesired], new: Intent[AnyDesired]) -> Result:
     flow, context = guest_plan.flow, guest_plan.context
+    taken = guest_plan.cluster.taken
     fresh = context.cluster_view.fresh(guest_plan.cluster)
     if fresh is not guest_plan.cluster:
         # reading took a long time: the listing may already show the guest
         if _is_listed(context.desired.guest, fresh):
             return apply_plan(guest_plan.again(guest_plan.requested, fresh))
-        draft = confirm(context.client, draft, fresh)
-    written = flow.write_files(context, draft.node)
+        guest_plan = confirm(guest_plan, new, fresh)
+    written = flow.write_files(context.client, new.desired, guest_plan.place[1])
     try:
         with after_writes(written):
-            draft, creation_steps, warnings = create_guest(
-                flow, context, draft, guest_plan.cluster.taken
-            )
+            guest_plan, creation_steps, warnings = create_guest(guest_plan, taken)
     except AlreadyCreated:
         return apply_plan(guest_plan.again(guest_plan.requested, context.cluster_view.now()))
-    created = flow.of_draft(context, draft, fresh)
     done = [*written, *creation_steps]
-    status = str(draft.plan.after["status"])  # the start was a task, and it ended well
-    desired = context.desired.guest
+    plan, (vmid, node), guest = guest_plan.plan, guest_plan.place, new.guest
+    status = str(plan.after["status"])  # the start was a task, and it ended well
     with after_writes(done):
-        final = read_actual(
-            context.client, desired.kind, draft.vmid, draft.node, status=status, pool=desired.pool
-        )
-        plan = replace(created.plan, warnings=(*created.plan.warnings, *warnings))
-        return report(flow, created.context, plan, final, done=done)
+        final = read_actual(context.client, guest.kind, vmid, node, status=status, pool=guest.pool)
+        plan = replace(plan, warnings=(*plan.warnings, *warnings))
+        return report(flow, guest_plan.context, plan, final, done=done)
 
 
 def _is_listed(desired: Guest, cluster: ClusterState) -> bool:

@@ -16,8 +16,9 @@ from ...._foundation.core.result import Result
 from ...._foundation.resource.engine import Resource, apply_plan
 from ...._foundation.resource.execute import REPEATS, Execution, FailureVerdict, StepResult
 from ...._foundation.resource.plan import Plan, Step
+from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual
-from ..context import AnyContext
+from ..context import RunContext
 from ..create.quota_race import QuotaGrowth, require_grown_within, usage_of_others
 from ..describe import pending_keys
 from ..live.existing import ExistingGuest, status_before_end
@@ -33,16 +34,19 @@ from .report import report
 _REPEATED = frozenset(("restarted", "reset"))
 
 
-class ExistingResource(GuestSteps, Resource[Result], Generic[AnyContext]):
+class ExistingResource(GuestSteps, Resource[Result], Generic[AnyDesired]):
     """An existing guest with its plan."""
 
     def __init__(
-        self, flow: GuestFlow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
+        self,
+        flow: GuestFlow[AnyDesired],
+        context: RunContext[AnyDesired],
+        plan: Plan,
+        actual: Actual,
     ) -> None:
         self.flow = flow
         self.kind = actual.kind
         self.put_file = flow.put_file
-        self.isolate = flow.isolate
         self.context = context
         self.client = context.client
         self.plan = plan
@@ -52,19 +56,23 @@ class ExistingResource(GuestSteps, Resource[Result], Generic[AnyContext]):
             self.after_failed_read = REPEATS
 
 
-def apply_to_guest(resource: ExistingResource[AnyContext]) -> Result:
+def apply_to_guest(resource: ExistingResource[AnyDesired]) -> Result:
     """Carry out the plan of an existing guest and return the result."""
     return apply_plan(resource, resource.context.check_mode)
 
 
-class ChangedGuest(ExistingResource[AnyContext]):
+class ChangedGuest(ExistingResource[AnyDesired]):
     """An existing guest with the plan of its update."""
 
-    def __init__(self, planned: GuestPlan[AnyContext], actual: Actual) -> None:
+    def __init__(self, planned: GuestPlan[AnyDesired], actual: Actual) -> None:
         super().__init__(planned.flow, planned.context, planned.plan, actual)
-        self._cluster, self._images, self._growth = planned.cluster, planned.images, planned.growth
+        sizes = planned.facts.sizes if planned.facts is not None else {}
+        intent = planned.intent
+        self._cluster, self._images = planned.cluster, sizes
+        self._growth = intent.growth(sizes) if intent is not None else None
+        written = frozenset(intent.change.keys) if intent is not None else frozenset()
         desired = planned.context.desired.guest
-        self._guest = ExistingGuest(self.client, desired, actual, planned.written)
+        self._guest = ExistingGuest(self.client, desired, actual, written)
         self._latest: Actual | None = None  # read after the last write
 
     def send(self, step: Step) -> StepResult:
@@ -99,7 +107,8 @@ class ChangedGuest(ExistingResource[AnyContext]):
             bases=base_storages(self._cluster),
         )
         node = desired.guest.node or current.node
-        return self.flow.with_files(self.flow.with_present_files(self.context), rest, current, node)
+        present = self.flow.with_present_files(self.context.desired)
+        return self.flow.with_files(present, rest, current, node)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the check after a lost answer to a pool step: the configuration of a guest does
@@ -132,11 +141,15 @@ class ChangedGuest(ExistingResource[AnyContext]):
             require_grown_within(desired, self.actual, growth, others)
 
 
-class RemovedGuest(ExistingResource[AnyContext]):
+class RemovedGuest(ExistingResource[AnyDesired]):
     """An existing guest with the plan of its removal."""
 
     def __init__(
-        self, flow: GuestFlow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
+        self,
+        flow: GuestFlow[AnyDesired],
+        context: RunContext[AnyDesired],
+        plan: Plan,
+        actual: Actual,
     ) -> None:
         super().__init__(flow, context, plan, actual)
         self._guest = ExistingGuest(self.client, context.desired.guest, actual)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from ...._foundation.api.tasks import holder_of
 from ...._foundation.cluster.find.visible import probe_vmid, require_no_other_kind, require_visible
-from ...._foundation.cluster.placement import NodeChoice
+from ...._foundation.cluster.placement import PlacementNeeds
 from ...._foundation.cluster.rules import with_site
-from ...._foundation.cluster.site import require_own_node, require_own_storages
+from ...._foundation.cluster.site import require_own_bridges, require_own_node, require_own_storages
 from ...._foundation.cluster.state import ClusterState, with_other_names
 from ...._foundation.cluster.view import PATIENCE
 from ...._foundation.core.errors import FleetError, Locked, NotFound, ValidationFailed
@@ -27,7 +27,8 @@ from ...._foundation.core.failures.classify import lock_in
 from ...._foundation.resource.plan import Plan, Step
 from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual, Guest
-from ..context import AnyContext, RunContext
+from ..context import RunContext
+from ..isolation import isolated
 from ..live.creation import read_other_kind, with_hidden_creations
 from ..live.find import find, is_nameless, require_own, still_nameless
 from ..live.handover import require_handover, require_nothing_moved
@@ -36,42 +37,39 @@ from ..live.locks import has_ended
 from ..live.read import is_elsewhere, read_wherever, require_same
 from ..plan import power
 from ..plan.capacity import Capacity
-from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
-from ..plan.refusals import require_creation, require_name_free
+from ..plan.refusals import require_creation, require_name_free, require_template_wanted
 from ..plan.removal import plan_removal, require_named_so
-from .gather import with_current_power
-from .intent import DecidedPlan, GuestIntent
-from .place import choose_place, with_nearest_copy
-from .placed import AnyBlueprint, GuestBlueprint, NumberedGuest, PlacedGuest, with_vmid
+from .decide import plan_intent, refuse
+from .facts import Facts
+from .gather import gather, keep_or_choose_node, with_current_power
+from .intent import Intent, with_relocation
+from .place import place
 from .reads import GuestReads
 from .volumes import require_no_borrowers, require_no_other_users, require_own_volumes
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
-    from ..create.quota_race import QuotaGrowth
-
 
 Planner: TypeAlias = Callable[[Any, ClusterState], "GuestPlan[Any]"]
 
 
 @dataclass(frozen=True)
-class GuestPlan(Generic[AnyContext]):
-    """A guest's plan and its facts: the present guest, the draft of a new guest, or neither."""
+class GuestPlan(Generic[AnyDesired]):
+    """A guest's plan and its facts.
 
-    flow: GuestFlow[AnyContext]
-    requested: AnyContext
-    context: AnyContext  # with the decisions
+    `actual` is the present guest, None for a new guest. `intent` and `facts` are None if the guest
+    is removed or stays absent.
+    """
+
+    flow: GuestFlow[AnyDesired]
+    requested: RunContext[AnyDesired]
+    context: RunContext[AnyDesired]  # with the decisions
     plan: Plan
     cluster: ClusterState
     actual: Actual | None = None
-    draft: NumberedGuest[Any] | None = None
-    growth: QuotaGrowth | None = None
-    config: Mapping[str, str] | None = None  # the guest's configuration after the plan
-    # bytes of the images that new disks import, by slot
-    images: Mapping[str, int] = field(default_factory=dict)
-    written: frozenset[str] = frozenset()  # the options that the plan changes
-    taken: Capacity | None = None  # the additional room that an existing guest needs on its node
+    intent: Intent[AnyDesired] | None = None
+    facts: Facts | None = None
     read_at: float = 0.0  # when the guest was read, by the client's monotonic clock
     plan_again: Planner | None = None  # how the module plans from a new reading
 
@@ -80,105 +78,110 @@ class GuestPlan(Generic[AnyContext]):
         """The function that plans the guest from a new reading."""
         return self.plan_again or self.flow.plan
 
+    @property
+    def new(self) -> Intent[AnyDesired] | None:
+        """The guest that the plan creates."""
+        return self.intent if self.actual is None else None
 
-class GuestFlow(Generic[AnyContext]):
+    @property
+    def place(self) -> tuple[int, str]:
+        """The VMID and the node of the guest; 0 and no node for a guest that stays absent."""
+        if self.actual is not None:
+            return self.actual.vmid, self.actual.node
+        return (0, "") if self.intent is None else (self.intent.vmid, self.intent.node)
+
+    @property
+    def config(self) -> Mapping[str, str] | None:
+        """The guest's configuration after the plan."""
+        return None if self.intent is None else self.intent.after
+
+    @property
+    def taken(self) -> Capacity | None:
+        """The room that the guest needs on its node beyond its room in the listing."""
+        if self.intent is None or self.facts is None:
+            return None
+        room = self.intent.room(self.facts.sizes, self.facts.cluster)
+        return self.intent.capacity_on_node(room)
+
+
+class GuestFlow(Generic[AnyDesired]):
     """How a run brings guests of one kind to their desired state.
 
     Each kind overrides the methods in which it differs. `key` is the name of the guest in results.
     """
 
     key: str
-    planner: GuestPlanner[Any, Any]
-    reads_of: type[GuestReads] = GuestReads
+    planner: GuestPlanner[AnyDesired, Any]
 
     # -- the differences of the kinds
 
-    def intent_of(
-        self, reads: Any, context: AnyContext, actual: Actual, cluster: ClusterState
-    ) -> GuestIntent[Any]:
-        """Return the changes of an existing guest, and its future node.
+    def desired_for(
+        self, reads: GuestReads, desired: AnyDesired, actual: Actual, cluster: ClusterState
+    ) -> AnyDesired:
+        """Return the desired guest for an existing guest.
 
-        Raises FleetError for impossible changes.
+        Raises FleetError for a guest that the task would not create.
         """
         raise NotImplementedError
 
-    def decide(self, reads: Any, intent: Any, cluster: ClusterState) -> DecidedPlan:
-        """Return the plan of an existing guest: read its facts, then decide.
-
-        Raises FleetError for each refusal.
-        """
+    def from_source(
+        self, reads: GuestReads, desired: AnyDesired, cluster: ClusterState
+    ) -> Intent[AnyDesired]:
+        """Return a new guest with its source. Raises FleetError if no node can have it."""
         raise NotImplementedError
 
-    def blueprint(self, reads: Any, desired: Any, cluster: ClusterState) -> GuestBlueprint[Any]:
-        """Return the configuration that a new guest will have on any node: read its source.
-
-        Raises FleetError for a guest that no node can have.
-        """
+    def from_copy(
+        self, reads: GuestReads, desired: AnyDesired, copy: Actual, cluster: ClusterState
+    ) -> Intent[AnyDesired]:
+        """Return a new guest as a clone of this copy of its template."""
         raise NotImplementedError
 
-    def blueprint_from(
-        self, reads: Any, desired: Any, copy: Actual, cluster: ClusterState
-    ) -> GuestBlueprint[Any]:
-        """Return the same for a clone of another copy of its template."""
+    def read_more(self, reads: GuestReads, intent: Intent[AnyDesired], facts: Facts) -> Facts:
+        """Return the facts with those that only this kind needs."""
         raise NotImplementedError
 
-    def place(
-        self, reads: Any, blueprint: Any, choice: NodeChoice, cluster: ClusterState
-    ) -> PlacedGuest[Any]:
-        """Return a new guest on its node: read its facts, then decide.
-
-        Raises FleetError for each refusal.
-        """
+    def guest_report(self, context: RunContext[AnyDesired], actual: Actual) -> Mapping[str, Any]:
+        """Return the report of the guest itself, after waiting for it if that is requested."""
         raise NotImplementedError
 
-    def prefetch(self, context: AnyContext, actual: Actual) -> None:
+    def prefetch(self, context: RunContext[AnyDesired], actual: Actual) -> None:
         """Send the requests for the plan of an existing guest that are known before the plan.
 
         The client of the context caches the answers. A planner calls this for several guests in
         parallel, then plans one guest after the other.
         """
 
-    def plan_creation(self, placed: PlacedGuest[Any], creation: Creation) -> Plan:
-        """Return the plan that creates a new guest with its node and its VMID."""
-        raise NotImplementedError
-
-    def with_files(self, context: AnyContext, plan: Plan, actual: Actual | None, node: str) -> Plan:
+    def with_files(self, desired: AnyDesired, plan: Plan, actual: Actual | None, node: str) -> Plan:
         """Return the plan with the steps that write files."""
         return plan
 
-    def write_files(self, context: AnyContext, node: str) -> list[str]:
+    def write_files(self, client: Client, desired: AnyDesired, node: str) -> list[str]:
         """Write the files of a new guest, and return the finished steps."""
         return []
 
     def put_file(self, client: Client, step: Step) -> None:
         """Execute a step that writes a file."""
 
-    def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
-        """Read the firewall of the guest; return the context with the isolation left to write."""
-        return context
+    def with_present_files(self, desired: AnyDesired) -> AnyDesired:
+        """Return the desired guest with the present content of its files."""
+        return desired
 
-    def isolate(self, client: Client, step: Step) -> None:
-        """Execute a step that writes the firewall of a guest."""
-
-    def guest_report(self, context: AnyContext, actual: Actual) -> Mapping[str, Any]:
-        """Return the report of the guest itself, after waiting for it if that is requested."""
-        raise NotImplementedError
-
-    def after_writing(self, desired: Any, done: Sequence[Step]) -> Any:
+    def after_writing(self, desired: AnyDesired, done: Sequence[Step]) -> AnyDesired:
         """Return the desired guest without secrets that these steps have written already."""
         return desired
 
-    def during_creation(self, desired: Any, done: Sequence[Step]) -> Any:
+    def during_creation(self, desired: AnyDesired, done: Sequence[Step]) -> AnyDesired:
         """Return the desired guest for the rest of its creation after these steps."""
         return desired
 
-    def with_present_files(self, context: AnyContext) -> AnyContext:
-        """Return the context with the present files."""
-        return context
-
     # -- the common part
 
-    def plan(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
+    def needs_of(self, intent: Intent[AnyDesired], facts: Facts | None = None) -> PlacementNeeds:
+        """Return the needs of a new guest on any node."""
+        sizes = facts.sizes if facts is not None else {}
+        return replace(self.planner.needs_of(intent), room=intent.allocated(sizes))
+
+    def plan(self, context: RunContext[AnyDesired], cluster: ClusterState) -> GuestPlan[AnyDesired]:
         """Return the plan, after every check that needs no write. Raises FleetError."""
         actual, cluster = find(context, cluster)
         if actual is None:
@@ -186,8 +189,8 @@ class GuestFlow(Generic[AnyContext]):
         return self.plan_found(context, actual, cluster)
 
     def plan_missing(
-        self, context: AnyContext, cluster: ClusterState, searched: ClusterState
-    ) -> GuestPlan[AnyContext]:
+        self, context: RunContext[AnyDesired], cluster: ClusterState, searched: ClusterState
+    ) -> GuestPlan[AnyDesired]:
         """Return the plan for a guest that does not exist: create it, unless the state is absent.
 
         Raises Conflict if a guest of the other kind has its VMID. `searched` is the cluster state
@@ -202,8 +205,8 @@ class GuestFlow(Generic[AnyContext]):
         return GuestPlan(self, context, context, plan, cluster)
 
     def plan_found(
-        self, context: AnyContext, actual: Actual, cluster: ClusterState
-    ) -> GuestPlan[AnyContext]:
+        self, context: RunContext[AnyDesired], actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyDesired]:
         """Return the plan for an existing guest that has passed the tenant guard.
 
         If the guest is moving to another node, or has just moved, it is read and planned once more
@@ -218,14 +221,14 @@ class GuestFlow(Generic[AnyContext]):
         return self._plan_found(context.direct(), current, cluster)
 
     def _plan_found(
-        self, context: AnyContext, actual: Actual, cluster: ClusterState
-    ) -> GuestPlan[AnyContext]:
+        self, context: RunContext[AnyDesired], actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyDesired]:
         read_at = context.client.clock.monotonic()
         guest = context.guest
         if guest.state != "absent":
             if guest.name != actual.name:
                 cluster = with_free_name(context.client, guest, cluster, "renamed")
-            guest_plan = self.update(self.isolated(context, actual), actual, cluster)
+            guest_plan = self.update(isolated(context, actual), actual, cluster)
             return replace(guest_plan, requested=context, read_at=read_at)
         require_named_so(guest, actual)
         plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))
@@ -234,87 +237,81 @@ class GuestFlow(Generic[AnyContext]):
         return GuestPlan(self, context, context, plan, cluster, actual, read_at=read_at)
 
     def update(
-        self, context: AnyContext, actual: Actual, cluster: ClusterState
-    ) -> GuestPlan[AnyContext]:
-        """Return the plan for an existing guest: read its facts, then decide."""
+        self, context: RunContext[AnyDesired], actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyDesired]:
+        """Return the plan for an existing guest."""
         guest = context.guest
         if guest.rebalance or guest.limits is not None:
             cluster = context.cluster_view.fresh(cluster)
-        reads = self.reads_of(context.client)
-        intent = self.intent_of(reads, context, actual, cluster)
+        reads = GuestReads(context.client)
+        desired = self.desired_for(reads, context.desired, actual, cluster)
+        intent = self.planner.intent_of(desired, actual)
+        intent = keep_or_choose_node(reads, intent, self.planner.needs_of(intent), cluster)
         intent = with_current_power(reads, intent)
-        sets, target = intent.change.sets, intent.actual.target
+        sets, target = intent.change.sets, intent.before
         require_own_volumes(context.client, guest, sets, target, cluster, actual.vmid)
-        require_handover(context.client, intent.desired, intent.actual, cluster)
-        removed = intent.change.drives.removed
-        require_no_other_users(context.client, intent.actual, removed)
-        decision = self.decide(reads, intent, cluster)
-        return GuestPlan(
-            self,
-            context,
-            replace(
-                context,
-                desired=intent.desired,
-                choice=intent.choice,
-                unverified=context.unverified + decision.unverified,
-            ),
-            decision.plan,
-            cluster,
-            intent.actual,
-            growth=intent.growth,
-            config=intent.after,
-            images=decision.images,
-            written=frozenset(intent.change.keys),
-            taken=decision.taken,
-        )
+        require_handover(context.client, intent.desired, intent.start, cluster)
+        require_no_other_users(context.client, intent.start, intent.change.drives.removed)
+        return self._decided(context, reads, intent, cluster)
 
-    def new(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
-        """Return the plan for a new guest: read its source, choose its node, read facts, decide."""
+    def new(self, context: RunContext[AnyDesired], cluster: ClusterState) -> GuestPlan[AnyDesired]:
+        """Return the plan for a new guest: its source is its present configuration."""
         client = context.client
         _require_free(client, context.guest, cluster, "created")
         cluster = with_free_name(client, context.guest, cluster)
         require_creation(context.guest, cluster)
-        context = self.isolated(context, None)
+        context = isolated(context, None)
         desired = context.desired
         require_nothing_moved(desired)
-        reads = self.reads_of(client)
+        reads = GuestReads(client)
 
-        def blueprint_from(copy: Actual) -> GuestBlueprint[Any]:
-            return self.blueprint_from(reads, desired, copy, cluster)
+        def from_copy(copy: Actual) -> Intent[AnyDesired]:
+            return self.from_copy(reads, desired, copy, cluster)
 
-        blueprint = self.blueprint(reads, desired, cluster)
-        config = blueprint.origin.config
-        require_own_volumes(client, desired.guest, blueprint.change.sets, config, cluster)
-        choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
-        blueprint, choice = with_nearest_copy(reads, blueprint, choice, cluster, blueprint_from)
-        placed = self.place(reads, blueprint, choice, cluster)
-        unverified = context.unverified + choice.warnings + placed.unverified
-        context = replace(context, unverified=unverified)
-        return self.draft(context, replace(placed, bridges=reads.bridges.by_node), cluster)
+        intent = self.from_source(reads, desired, cluster)
+        needs = self.planner.needs_of(intent)
+        require_own_storages(client.connection, needs.storages)
+        require_own_bridges(client.connection, needs.bridges)
+        require_own_volumes(client, context.guest, intent.change.sets, intent.before, cluster)
+        intent = place(reads, intent, cluster, self.needs_of, from_copy)
+        return self._decided(context, reads, intent, cluster)
 
-    def draft(
-        self, context: AnyContext, placed: PlacedGuest[AnyBlueprint], cluster: ClusterState
-    ) -> GuestPlan[AnyContext]:
-        """Choose the VMID of a new guest that was placed, and return its plan."""
-        desired = context.desired.guest
-        vmid = desired.vmid or desired.vmids.free(cluster.taken)
-        run, identity = os.urandom(6).hex(), str(uuid.uuid4())
-        draft = with_vmid(placed, vmid, self.plan_creation, run=run, identity=identity)
-        return self.of_draft(context, draft, cluster)
+    def _decided(
+        self,
+        context: RunContext[AnyDesired],
+        reads: GuestReads,
+        intent: Intent[AnyDesired],
+        cluster: ClusterState,
+    ) -> GuestPlan[AnyDesired]:
+        """Read the facts of a guest on its node, then decide. Raises FleetError for a refusal."""
+        planner, connection = self.planner, reads.client.connection
+        planner.refuse_listed(intent, cluster, connection)
+        facts = gather(reads, intent, cluster, self.read_more)
+        intent = with_relocation(intent, facts)
+        warnings = planner.refuse(intent, facts, connection)
+        refuse(intent, facts, connection)
+        unverified = planner.unverified(intent, facts)
+        intent = replace(intent, warnings=warnings)
+        if intent.source is not None:
+            unverified = (*(intent.choice.warnings if intent.choice else ()), *unverified)
+            vmid = intent.guest.vmid or intent.guest.vmids.free(cluster.taken)
+            run, identity = os.urandom(6).hex(), str(uuid.uuid4())
+            intent = replace(intent, vmid=vmid, run=run, identity=identity)
+        decided = replace(context, unverified=context.unverified + unverified)
+        actual = intent.start if intent.source is None else None
+        guest_plan = GuestPlan(self, context, decided, Plan(), cluster, actual)
+        return self.planned(guest_plan, intent, facts)
 
-    def of_draft(
-        self, context: AnyContext, draft: NumberedGuest[Any], cluster: ClusterState
-    ) -> GuestPlan[AnyContext]:
-        """Return the plan for a new guest that has its VMID."""
-        return GuestPlan(
-            self,
-            context,
-            replace(context, choice=draft.placed.choice),
-            self.with_files(context, draft.plan, None, draft.node),
-            cluster,
-            draft=draft,
-            config=draft.placed.blueprint.config,
-        )
+    def planned(
+        self, guest_plan: GuestPlan[AnyDesired], intent: Intent[AnyDesired], facts: Facts
+    ) -> GuestPlan[AnyDesired]:
+        """Return the plan with the steps of the guest."""
+        plan = plan_intent(self.planner, intent, facts)
+        plan = self.with_files(intent.desired, plan, guest_plan.actual, intent.node)
+        if guest_plan.actual is not None:
+            require_template_wanted(intent.guest, guest_plan.actual, plan)
+        context = replace(guest_plan.context, desired=intent.desired, choice=intent.choice)
+        return replace(guest_plan, context=context, plan=plan, intent=intent, facts=facts)
 
 
 def reread(context: RunContext[Any], known: Actual) -> Actual:

@@ -2,23 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the facts that the plan of any existing guest needs, and chooses its node."""
+"""Reads the facts that the plan of a guest needs, and chooses the node of an existing guest."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from ...._foundation.cluster.bridges import choose_with_bridges
 from ...._foundation.cluster.placement import NodeChoice, PlacementNeeds, require_hardware, why_not
 from ...._foundation.cluster.state import ClusterState, with_names
+from ...._foundation.cluster.storages.allocation import with_allocations
+from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual
 from ..actual import with_power
 from ..create.quota_race import gather_usage
-from .intent import AnyIntent, GuestFacts, GuestIntent
+from ..plan.allocation import needs_definitions
+from .facts import Facts
+from .intent import AnyIntent, Intent
 from .reads import GuestReads
-
-AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
 
 
 def keep_or_choose_node(
@@ -28,7 +31,7 @@ def keep_or_choose_node(
 
     It stays on its node as long as that meets every constraint; a preference alone moves nothing.
     """
-    desired, actual = intent.desired.guest, intent.actual
+    desired, actual = intent.guest, intent.start
     needs = replace(needs, like=actual.node)
     if not (intent.starts or intent.moves or desired.rebalance):
         needs = replace(needs, devices={})
@@ -53,23 +56,42 @@ def keep_or_choose_node(
 
 def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:
     """Return the intent with the current power state, if the plan may depend on it."""
-    actual = intent.actual
+    actual = intent.start
     if not intent.needs_power:
         return intent
     current: dict[str, Any] = reads.client.get(*actual.path, "status", "current")
-    return replace(intent, actual=with_power(actual, current))
+    return replace(intent, start=with_power(actual, current))
 
 
-def gather_shared(reads: GuestReads, intent: GuestIntent[Any], facts: AnyFacts) -> AnyFacts:
-    """Add the facts about pools and the quota to `facts`, each only if the change needs it."""
-    if intent.new_pool and intent.new_pool not in facts.cluster.pools:
+def gather(
+    reads: GuestReads,
+    intent: Intent[AnyDesired],
+    cluster: ClusterState,
+    read_more: Callable[[GuestReads, Intent[AnyDesired], Facts], Facts],
+) -> Facts:
+    """Return the facts for the plan; each is read only if the guest needs it.
+
+    `read_more` adds the facts that only the kind of the guest needs.
+    """
+    node, desired = intent.node, intent.desired
+    facts = Facts(
+        cluster,
+        bridges=reads.bridges_on(node, intent.bridges),
+        mtus=reads.mtus_on(node, intent.mtus),
+    )
+    facts = read_more(reads, intent, facts)
+    if needs_definitions(desired, intent.before, cluster):
+        facts = replace(facts, definitions=reads.definitions())
+    if intent.new_pool and intent.new_pool not in cluster.pools:
         facts = replace(facts, pools=reads.pools())
     if intent.may_leave_pool:
         facts = replace(facts, may_hide_pool=reads.may_hide_pools())
-    desired = intent.desired.guest
-    if intent.growth is not None and intent.growth.is_limited(desired):
-        facts = replace(facts, usage=gather_usage(reads.client, desired, facts.cluster))
-    return facts
+    growth = intent.growth(facts.sizes)
+    if growth is not None and growth.is_limited(intent.guest):
+        facts = replace(facts, usage=gather_usage(reads.client, intent.guest, cluster))
+    room = intent.room(facts.sizes, cluster)
+    allocated = with_allocations(reads.client, cluster, room, intent.kind.content)
+    return replace(facts, cluster=allocated, known_bridges=reads.bridges.by_node)
 
 
 def _without(cluster: ClusterState, actual: Actual) -> ClusterState:

@@ -17,8 +17,9 @@ from ...._foundation.core.times import iso
 from ...._foundation.resource.execute import Execution
 from ...._foundation.resource.plan import Plan
 from ...._foundation.resource.result import result_of
+from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual
-from ..context import AnyContext
+from ..context import RunContext
 from ..describe import NO_GUEST_REPORT, PENDING, WAITS_FOR_STOP, conditions, describe
 from .flow import GuestFlow
 
@@ -27,8 +28,8 @@ _NO_OPTIONS = frozenset(("vmid", "node", "pool", "status", "restarted", "cloud_i
 
 
 def report(
-    flow: GuestFlow[AnyContext],
-    context: AnyContext,
+    flow: GuestFlow[AnyDesired],
+    context: RunContext[AnyDesired],
     plan: Plan,
     actual: Actual | None,
     *,
@@ -79,7 +80,7 @@ def report(
 
 
 def _query_guest(
-    flow: GuestFlow[AnyContext], context: AnyContext, actual: Actual
+    flow: GuestFlow[AnyDesired], context: RunContext[AnyDesired], actual: Actual
 ) -> Mapping[str, Any]:
     """Return the report of the guest if it is requested."""
     if not context.settings.guest.needs_agent:

@@ -26,6 +26,7 @@ from ...._foundation.core.poll import poll
 from ...._foundation.resource.execute import FailureVerdict, StepResult, Steps, attempted
 from ...._foundation.resource.plan import Plan, Step
 from ...kinds.kind import Kind
+from ..isolation import isolate
 from ..plan.steps import FIREWALL
 from .ha import await_manager
 from .locks import has_ended
@@ -46,7 +47,6 @@ class GuestSteps(Steps):
 
     kind: Kind
     put_file: Callable[[Client, Step], None]  # carries out a step that writes a file
-    isolate: Callable[[Client, Step], None]  # carries out a step that writes a firewall
 
     client: Client
     plan: Plan
@@ -70,7 +70,7 @@ class GuestSteps(Steps):
         if "archive" in step.data:
             return self._restore(step)
         if step.method == FIREWALL:
-            self.isolate(self.client, step)
+            isolate(self.client, step)
             return StepResult()
         if step.method != "FILE":
             return super().send(step)

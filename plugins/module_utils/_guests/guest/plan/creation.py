@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...._foundation.cluster.tenant import parse_tags, tenants_of
@@ -16,6 +16,7 @@ from ...kinds.config.change import ConfigChange
 from ...kinds.hardware import AnyDesired, DesiredGuest, Disk
 from ...kinds.marker import Marker, join_notes
 from ...kinds.model import Actual, Guest, GuestSource
+from ..flow.intent import Creation, Source
 from ..plan import power
 from .archive import archived_vmid, remark_on_unsaved, warn_of_unsaved
 from .copies import image_of_clone, is_shared
@@ -25,34 +26,25 @@ from .steps import AnyUpdate, complete, grow, isolate
 LIVE = "live-restore"  # PVE's parameter that starts a VM while its disks are restored
 
 
-@dataclass(frozen=True)
-class Creation:
-    """The VMID and the node of a new guest, and the signs by which its run recognizes it.
-
-    `identity` is the uuid of the guest, by which it is recognized if the answer is lost; PVE
-    chooses the uuid of a clone, and a container has none. `run` marks the guest as created by this
-    run until it is complete; if it is `contested`, until its quota and place were checked against
-    guests of other runs.
+def plan_creation(
+    planner: GuestPlanner[AnyDesired, AnyUpdate],
+    desired: AnyDesired,
+    source: Source,
+    change: ConfigChange,
+    creation: Creation,
+    *,
+    shared: Collection[str],
+) -> Plan:
+    """Return the plan that creates a guest from its source; `change` turns an empty guest into the
+    desired guest. `shared` are the storages that all nodes share.
     """
-
-    vmid: int
-    node: str
-    run: str
-    identity: str = ""
-    contested: bool = False
-
-
-@dataclass(frozen=True)
-class RestoreSource:
-    """The archive that a guest is restored from; `data` are PVE's parameters of the restore."""
-
-    volume: str
-    data: Mapping[str, Any]
-
-    @property
-    def status(self) -> str:
-        """The status of the guest after the restore."""
-        return "running" if self.data.get(LIVE) else "stopped"
+    if source.template is not None:
+        template, full = source.template, source.full
+        return _plan_clone(planner, desired, template, creation, full=full, shared=shared)
+    data = planner.creation_data(desired, source, change, creation.identity)
+    if source.archived is not None:
+        return _plan_restore(planner, desired, source, creation, data)
+    return _plan_create(planner, desired, change, creation, data)
 
 
 def starts_at_once(steps: Sequence[Step]) -> bool:
@@ -60,7 +52,7 @@ def starts_at_once(steps: Sequence[Step]) -> bool:
     return bool(steps) and bool(steps[0].data.get(LIVE))
 
 
-def plan_create(
+def _plan_create(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
     desired: AnyDesired,
     change: ConfigChange,
@@ -113,7 +105,7 @@ def plan_create(
     return Plan((create, *rest), {}, after)
 
 
-def plan_clone(
+def _plan_clone(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
     desired: AnyDesired,
     source: Actual,
@@ -179,16 +171,16 @@ def spread_storage(desired: AnyDesired, source: Actual) -> AnyDesired:
     return desired.with_hardware(disks=tuple(disks.values()))
 
 
-def plan_restore(
+def _plan_restore(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
     desired: AnyDesired,
-    source: Actual,
+    archive: Source,
     creation: Creation,
-    restore: RestoreSource,
+    data: Mapping[str, Any],
 ) -> Plan:
     """Return the plan that restores a guest from an archive and changes it into the desired guest.
 
-    `source` is the guest in the archive. PVE applies options in the request to the restored guest,
+    `data` are PVE's parameters of the restore. PVE applies options in the request to the restored guest,
     so the guest has its marker, its notes and an exact list of tags as soon as the restore ends
     (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm, restore_configuration).
     The steps after the first are a prediction, as for a clone.
@@ -197,17 +189,18 @@ def plan_restore(
     origin of the guest.
     """
     guest, vmid, node = desired.guest, creation.vmid, creation.node
+    source = archive.archived_guest(planner.kind, node)
     label = new_label(guest, vmid, node)
     notes = source.notes if guest.description is None else guest.description
     is_itself = guest.source is not None and guest.source.in_place
     marker = Marker(
-        origin=source.marker.origin if is_itself else archived_vmid(restore.volume),
+        origin=source.marker.origin if is_itself else archived_vmid(archive.volume),
         image=source.marker.image,
         run=creation.run,
         tenant=guest.tenant_tag,
         inherited_tags=_inherited_tags(guest, source),
     )
-    sent: dict[str, Any] = {"vmid": vmid, "description": join_notes(notes, marker), **restore.data}
+    sent: dict[str, Any] = {"vmid": vmid, "description": join_notes(notes, marker), **data}
     named = {
         planner.kind.name_option: guest.name,
         "pool": guest.pool,
@@ -216,14 +209,14 @@ def plan_restore(
     for key, value in named.items():
         if value:
             sent[key] = value
-    summary = f"Restore {label} from {restore.volume}"
+    summary = f"Restore {label} from {archive.volume}"
     if is_itself:
         summary += ", as a failed restore has removed it"
     summary += remark_on_unsaved(planner.kind, source.target)
     path = planner.kind.path(node)
     step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
     created = planner.restored(source, vmid=vmid, node=node, data=sent)
-    created = replace(created, status=restore.status)
+    created = replace(created, status="running" if data.get(LIVE) else "stopped")
     creating = CreationOptions(whole=True, contested=creation.contested)
     rest = planner.plan_update(desired.with_guest(node=node), created, creating=creating)
     after = {**rest.after, "vmid": vmid, "node": node}

@@ -14,6 +14,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
+from ...._foundation.api.settings import ConnectionSettings
+from ...._foundation.cluster.placement import PlacementNeeds
+from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.schema.check import find_refusals
@@ -22,6 +25,8 @@ from ...kinds.config.update import applied
 from ...kinds.hardware import AnyDesired
 from ...kinds.kind import Kind
 from ...kinds.model import Actual
+from ..flow.facts import Facts
+from ..flow.intent import Intent, Source
 from ..plan import power
 from .steps import (
     AnyUpdate,
@@ -61,6 +66,32 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     update_type: type[AnyUpdate]
 
     # -- the differences of the kinds
+
+    def needs_of(self, intent: Intent[AnyDesired]) -> PlacementNeeds:
+        """Return the needs of the guest on its node, except the room for its disks."""
+        raise NotImplementedError
+
+    def refuse_listed(
+        self, intent: Intent[AnyDesired], cluster: ClusterState, connection: ConnectionSettings
+    ) -> None:
+        """Raise FleetError for a change that the listing alone shows to be impossible."""
+        raise NotImplementedError
+
+    def refuse(
+        self, intent: Intent[AnyDesired], facts: Facts, connection: ConnectionSettings
+    ) -> tuple[str, ...]:
+        """Raise FleetError for a guest that its kind does not allow; return warnings."""
+        raise NotImplementedError
+
+    def unverified(self, intent: Intent[AnyDesired], facts: Facts) -> tuple[str, ...]:
+        """Return warnings about options that only the server can judge."""
+        return ()
+
+    def creation_data(
+        self, desired: AnyDesired, source: Source, change: ConfigChange, identity: str
+    ) -> dict[str, Any]:
+        """Return the parameters of a creation or a restore that do not come from an option."""
+        raise NotImplementedError
 
     def all_changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
@@ -126,6 +157,38 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         return desired
 
     # -- the common part
+
+    def intent_of(self, desired: AnyDesired, actual: Actual) -> Intent[AnyDesired]:
+        """Return the changes of an existing guest.
+
+        Raises FleetError for options that no change can set.
+        """
+        change = self.changes(desired, actual.target)
+        return Intent(desired, actual, change, self.applied(change, actual.target))
+
+    def intent_from(self, desired: AnyDesired, source: Source) -> Intent[AnyDesired]:
+        """Return the changes of a new guest, from the guest that PVE creates from its source.
+
+        Raises FleetError for options that no change can set.
+        """
+        start = self._start_of(desired, source)
+        change = self.changes(desired, start.target, new=not start.target)
+        return Intent(desired, start, change, self.applied(change, start.target), source)
+
+    def _start_of(self, desired: AnyDesired, source: Source) -> Actual:
+        """Return the guest that PVE creates from the source, without VMID and node; its
+        configuration is empty if nothing is copied.
+        """
+        data: dict[str, Any] = {"description": ""}
+        if desired.guest.name:
+            data[self.kind.name_option] = desired.guest.name
+        if source.archived is not None:
+            data |= {"storage": source.storage, "unique": 1}
+            archived = source.archived_guest(self.kind, "")
+            return self.restored(archived, vmid=0, node="", data=data)
+        if source.template is not None:
+            return self.clone_of(source.template, vmid=0, node="", data=data)
+        return Actual(self.kind, 0, "", "stopped", live={}, target={})
 
     def changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False

@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..hardware import DesiredGuest, GuestHardware
+from ..hardware import DesiredGuest, GuestHardware, Snippet
 
 # More sockets than this are possible, but probably a mistake.
 MAX_SOCKETS = 4
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """User data as desired, its file, and PVE's name of the volume."""
-
-    content: str = field(repr=False)
-    file: str
-    volume: str
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from ...._foundation.core.errors import Conflict, NotFound
 from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.result import Result
 from ...._guests.fleet.items import removal_of
-from ...._guests.guest.context import RunContext
 from ...._guests.guest.flow.existing import RemovedGuest, apply_to_guest
 from ...._guests.guest.live.creation import await_name, with_hidden_creations
 from ...._guests.guest.live.read import read_wherever
@@ -47,7 +46,7 @@ class FoundCopy:
     notes: CopyNotes
 
 
-class RemovedCopy(RemovedGuest[RunContext[Any]]):
+class RemovedCopy(RemovedGuest[Any]):
     """A copy with the plan of its removal."""
 
     def _reread(self, node: str, status: str | None = None) -> Actual:

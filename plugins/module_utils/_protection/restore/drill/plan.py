@@ -115,12 +115,12 @@ def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> Planned
     context = replace(context, cluster_view=view.of(kind.type))
     cluster = context.cluster_view.now()
     plan: GuestPlan[Any] = flow.plan_missing(context, cluster, cluster)
-    draft = plan.draft
-    if draft is None:
+    if plan.new is None:
         raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
     reserve(view, plan)
-    storages = sorted(kind.storages_in(draft.placed.blueprint.config))
-    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), plan)
+    storages = sorted(kind.storages_in(plan.new.after))
+    vmid, node = plan.place
+    return PlannedCopy(task, node, vmid, tuple(filter(None, storages)), plan)
 
 
 @dataclass(frozen=True)

@@ -164,11 +164,8 @@ def _with_action(
         return plan_present(view, desired, incoming, present, check_mode=check_mode)
     plan = _restore_plan(client, view, incoming, check_mode=check_mode)
     reserve(view, plan)
-    place = (plan.draft.vmid, plan.draft.node) if plan.draft is not None else (0, "")
-    if plan.actual is not None:
-        place = (plan.actual.vmid, plan.actual.node)
     steps = tuple(plan.plan.summaries)
-    return PlannedRecovery(incoming, RESTORE, *place, incoming.chosen.name, steps, plan)
+    return PlannedRecovery(incoming, RESTORE, *plan.place, incoming.chosen.name, steps, plan)
 
 
 def _restore_plan(

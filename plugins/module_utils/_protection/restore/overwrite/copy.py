@@ -72,8 +72,7 @@ def read_facts(client: Client, plan: GuestPlan[Any], actual: Actual) -> CopyFact
     """Return the facts about the copy of a guest; up to three requests."""
     if plan.actual is not None:
         return CopyFacts(is_present=_is_present(client, actual, plan.actual))
-    vmid = plan.draft.vmid if plan.draft is not None else 0
-    places = {"VM.Clone": [f"/vms/{actual.vmid}"], "VM.Allocate": [f"/vms/{vmid}"]}
+    places = {"VM.Clone": [f"/vms/{actual.vmid}"], "VM.Allocate": [f"/vms/{plan.place[0]}"]}
     if actual.pool:
         places["VM.Allocate"].append(f"/pool/{actual.pool}")
     missing: list[str] = []
@@ -127,10 +126,6 @@ def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
 def summary_of(plan: GuestPlan[Any], actual: Actual) -> str:
     """Return the summary of the step that makes the copy (pure)."""
     name = plan.context.desired.guest.name
-    vmid, node = (0, "")
-    if plan.draft is not None:
-        vmid, node = plan.draft.vmid, plan.draft.node
-    elif plan.actual is not None:
-        vmid, node = plan.actual.vmid, plan.actual.node
+    vmid, node = plan.place
     copy = f"{actual.kind.noun} '{name}' ({vmid}) on node {node}"
     return f"Keep the state of {actual.label} as its copy {copy}"

@@ -26,7 +26,6 @@ from ...._foundation.core.poll import poll
 from ...._foundation.core.result import Result
 from ...._foundation.resource.plan import Plan, Step
 from ...._guests.fleet.items import removal_of
-from ...._guests.guest.context import RunContext
 from ...._guests.guest.flow.existing import RemovedGuest, apply_to_guest
 from ...._guests.guest.flow.volumes import require_no_borrowers
 from ...._guests.guest.live.creation import await_creation, has_creation_marker, tasks_on
@@ -66,7 +65,7 @@ class OrphanedGuest:
         return REMOVE in remedies
 
 
-class AbandonedGuest(RemovedGuest[RunContext[Any]]):
+class AbandonedGuest(RemovedGuest[Any]):
     """A guest that an interrupted run did not finish creating, with the plan of its removal."""
 
     def _reread(self, node: str, status: str | None = None) -> Actual:

@@ -23,6 +23,7 @@ from ....kinds.container.kind import CONTAINER
 from ....kinds.container.model import DesiredContainer
 from ....kinds.hardware import Disk
 from ....kinds.model import Actual
+from ...flow.intent import Source
 from ...plan.planner import GuestPlanner
 from ...plan.refusals import require_one_tenant, require_unprotected
 from ...plan.steps import (
@@ -33,6 +34,7 @@ from ...plan.steps import (
     switch_protection,
     with_digest,
 )
+from .decide import needs_of, refuse, refuse_listed, unverified
 
 # Options that a clone does not inherit from its source (API2/LXC.pm, clone_vm).
 _NOT_CLONED = frozenset("template lock digest parent snapstate".split())
@@ -51,6 +53,25 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredConta
 
     kind = CONTAINER
     update_type = PlannedUpdate[DesiredContainer]
+    needs_of = staticmethod(needs_of)
+    refuse_listed = staticmethod(refuse_listed)
+    refuse = staticmethod(refuse)
+    unverified = staticmethod(unverified)
+
+    def creation_data(
+        self, desired: DesiredContainer, source: Source, change: ConfigChange, identity: str
+    ) -> dict[str, Any]:
+        data: dict[str, Any] = {"ostemplate": source.volume}
+        if source.archived is not None:
+            data |= {"restore": 1, "storage": source.storage}
+            if desired.guest.source is None or not desired.guest.source.in_place:
+                data["unique"] = 1
+            return data
+        if desired.hardware.password:
+            data["password"] = desired.hardware.password
+        if desired.hardware.ssh_keys:
+            data["ssh-public-keys"] = "\n".join(desired.hardware.ssh_keys)
+        return data
 
     def all_changes(
         self, desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....._foundation.core import validate
 from ....._foundation.core.errors import ConfigurationError, ValidationFailed
-from ....kinds.vm.model import Snippet
+from ....kinds.hardware import Snippet
 
 
 def read_snippet(cloud_init: Mapping[str, Any]) -> Snippet | None:

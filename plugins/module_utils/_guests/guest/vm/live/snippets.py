@@ -9,13 +9,15 @@ storage.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....._foundation.cluster.snippets import visible
 from ....._foundation.cluster.snippets.files import LocalDirectory
 from ....._foundation.core.errors import ConfigurationError
 from ....._foundation.resource.plan import Step
-from ....kinds.vm.model import Snippet
+from ....kinds.hardware import Snippet
+from ....kinds.vm.model import DesiredVm
 from ..plan.snippets import write_step
 
 if TYPE_CHECKING:
@@ -26,16 +28,17 @@ def _directory(snippet: Snippet) -> LocalDirectory:
     return LocalDirectory(os.path.dirname(snippet.file))
 
 
-def current_content(snippet: Snippet | None) -> str | None:
-    """Return the present content of the snippet's file, or None.
+def with_present_content(desired: DesiredVm) -> DesiredVm:
+    """Return the desired VM with the present content of the file of its user data.
 
     Raises ConfigurationError if it cannot be read.
     """
+    snippet = desired.hardware.snippet
     if snippet is None:
-        return None
+        return desired
     data = _directory(snippet).read(os.path.basename(snippet.file))
     try:
-        return None if data is None else data.decode()
+        now = None if data is None else data.decode()
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             attempted=f"Snippet {snippet.volume} could not be read",
@@ -43,6 +46,7 @@ def current_content(snippet: Snippet | None) -> str | None:
             next_step="Use another name for the user data: that file is not a text",
             reason="snippet",
         ) from error
+    return desired.with_hardware(snippet=replace(snippet, now=now))
 
 
 def files_beside(snippet: Snippet | None) -> frozenset[str]:
@@ -50,11 +54,11 @@ def files_beside(snippet: Snippet | None) -> frozenset[str]:
     return frozenset() if snippet is None else _directory(snippet).names()
 
 
-def write_snippet(client: Client, snippet: Snippet | None, now: str | None, node: str) -> list[str]:
+def write_snippet(client: Client, snippet: Snippet | None, node: str) -> list[str]:
     """Write the file unless it already has the content, and return the summary of the step."""
-    if snippet is None or snippet.content == now:
+    if snippet is None or not snippet.is_written:
         return []
-    step = write_step(snippet, now, node)
+    step = write_step(snippet, node)
     put_snippet(client, step)
     return [step.summary]
 

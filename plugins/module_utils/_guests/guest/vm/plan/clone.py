@@ -71,11 +71,6 @@ def without_mac(key: str, text: str) -> str:
 _NOT_RESTORED = frozenset("lock digest parent snapstate vmgenid".split())
 
 
-def archived_vm(config: Mapping[str, str], node: str = "") -> Actual:
-    """Return the VM in an archive."""
-    return Actual(VM, 0, node, "stopped", live=config, target=config)
-
-
 def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
     """Return the expected state of a VM that was restored from the archive of `source`.
 

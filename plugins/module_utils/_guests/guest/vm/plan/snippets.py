@@ -10,25 +10,23 @@ import hashlib
 from dataclasses import replace
 
 from ....._foundation.resource.plan import Plan, Step
+from ....kinds.hardware import Snippet
 from ....kinds.model import Actual
-from ....kinds.vm.model import Snippet
 from .steps import mark, regenerate, unmark
 
 # Actions that write the cloud-init drive of a running VM again, or lead to a start that does.
 _RENEWING = frozenset(("reboot", "shutdown", "stop"))
 
 
-def with_snippet(
-    plan: Plan, snippet: Snippet | None, now: str | None, actual: Actual | None, node: str
-) -> Plan:
+def with_snippet(plan: Plan, snippet: Snippet | None, actual: Actual | None, node: str) -> Plan:
     """Return the plan with the file written first, unless it already has the content (pure).
 
     `node` is the future node of the VM. The cloud-init drive of a running VM is written again; the
     drive of any other VM is written when it starts.
     """
-    if snippet is None or snippet.content == now:
+    if snippet is None or not snippet.is_written:
         return plan
-    steps = [write_step(snippet, now, node)]
+    steps = [write_step(snippet, node)]
     actions = [step.action for step in plan.steps]
     renewed_first = _RENEWING.intersection(actions[:1])
     is_renewed = "cloudinit" in actions or bool(renewed_first)
@@ -45,7 +43,7 @@ def with_snippet(
     steps += plan.steps
     before = dict(plan.before)
     if actual is not None:
-        before["user_data"] = fingerprint(now)
+        before["user_data"] = fingerprint(snippet.now)
     after = {**plan.after, "user_data": fingerprint(snippet.content)}
     return replace(plan, steps=tuple(steps), before=before, after=after)
 
@@ -58,9 +56,10 @@ def fingerprint(content: str | None) -> str | None:
     return f"sha256:{digest.hexdigest()[:16]}"
 
 
-def write_step(snippet: Snippet, now: str | None, node: str) -> Step:
-    """Return the step that writes the file; `now` is its present content, None without a file."""
-    data = {"content": snippet.content, "volume": snippet.volume, "node": node, "new": now is None}
+def write_step(snippet: Snippet, node: str) -> Step:
+    """Return the step that writes the file."""
+    is_new = snippet.now is None
+    data = {"content": snippet.content, "volume": snippet.volume, "node": node, "new": is_new}
     return Step(
         "snippet",
         f"Write user data to {snippet.file}",

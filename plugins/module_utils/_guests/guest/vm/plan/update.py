@@ -12,6 +12,7 @@ from typing import Any
 
 from ....._foundation.core.errors import Conflict
 from ....._foundation.resource.plan import Plan, Step
+from ....._foundation.schema.formats import parse_option, render_option
 from ....kinds.config.change import ConfigChange
 from ....kinds.model import Actual
 from ....kinds.vm.config.actual import DRIVE
@@ -20,9 +21,12 @@ from ....kinds.vm.config.hotplug import waits_for_stop
 from ....kinds.vm.kind import VM
 from ....kinds.vm.model import DesiredVm
 from ...actual import unconverted_disks
+from ...flow.intent import Source
 from ...plan import power
+from ...plan.creation import LIVE
 from ...plan.planner import CreationOptions, GuestPlanner, require_valid_data
 from .clone import clone_of, restore_storage, restored_of
+from .decide import needs_of, refuse, refuse_listed
 from .refusals.update import require_preconditions
 from .replacement import without_replaced
 from .steps import PlannedVmUpdate, boot_devices, is_stale, migrate, update_steps
@@ -36,6 +40,9 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
 
     kind = VM
     update_type = PlannedVmUpdate
+    needs_of = staticmethod(needs_of)
+    refuse_listed = staticmethod(refuse_listed)
+    refuse = staticmethod(refuse)
     all_changes = staticmethod(all_changes)
     with_images = staticmethod(with_images)
     clone_of = staticmethod(clone_of)
@@ -45,6 +52,21 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
     migrate = staticmethod(migrate)
     unconverted = staticmethod(unconverted_disks)
     still_desired = staticmethod(without_replaced)
+
+    def creation_data(
+        self, desired: DesiredVm, source: Source, change: ConfigChange, identity: str
+    ) -> dict[str, Any]:
+        """Return the uuid that this run chose, or the parameters of a restore, which gets another
+        uuid and other MACs.
+        """
+        if source.archived is None:
+            return {"smbios1": _with_uuid(change.sets.get("smbios1", ""), identity)}
+        data: dict[str, Any] = {"archive": source.volume, "unique": 1}
+        if source.storage:
+            data["storage"] = source.storage
+        if desired.guest.source is not None and desired.guest.source.live:
+            data[LIVE] = 1
+        return data
 
     def plan_change(
         self,
@@ -115,6 +137,13 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
 
     def waits(self, key: str, update: PlannedVmUpdate) -> bool:
         return _waits(key, update)
+
+
+def _with_uuid(smbios: str, identity: str) -> str:
+    """Return smbios1 with that uuid; a desired uuid is written after the creation."""
+    values = parse_option("smbios1", smbios)
+    values["uuid"] = identity
+    return render_option("smbios1", values)
 
 
 def _without_hibernation(config: Mapping[str, str]) -> dict[str, str]:

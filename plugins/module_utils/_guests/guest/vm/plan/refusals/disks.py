@@ -13,12 +13,12 @@ from ......_foundation.cluster.snippets.place import SET_DIRECTORY, unchecked, w
 from ......_foundation.cluster.state import ClusterState
 from ......_foundation.core.errors import ConfigurationError, Conflict
 from ......_foundation.core.quantities import readable_sizes, render_size
-from .....kinds.hardware import Disk
+from .....kinds.hardware import Disk, Snippet
 from .....kinds.model import Actual
 from .....kinds.vm.config.actual import drives, volume_of
 from .....kinds.vm.config.changes import ConfigChange
-from .....kinds.vm.model import DesiredVm, Snippet
-from ..facts import DiskImage, SeenSnippet
+from .....kinds.vm.model import DesiredVm
+from ....flow.facts import DiskImage, SeenSnippet
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:

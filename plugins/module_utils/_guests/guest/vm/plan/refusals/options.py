@@ -29,7 +29,7 @@ from ......_foundation.schema.root_only import root_only
 from ......_foundation.schema.versions import Version, is_newer
 from .....kinds.vm.config.changes import ConfigChange
 from .....kinds.vm.model import DesiredVm
-from ....flow.intent import Release
+from ....flow.facts import Release
 from ....plan.refusals import raise_for_version
 
 
