@@ -25,8 +25,8 @@ SHARE = 80
 # Requests of a run that gives way to another one: tests of their own make them.
 ELSEWHERE = {
     (
-        "_guests/guest/create/new_guest.py",
-        "remove",
+        "_guests/guest/flow/create.py",
+        "_remove",
     ): "test_quota.py, test_place_race.py, test_kinds_race.py",
     # The name of an archive has the second of the backup, so that no two runs end alike.
     ("_protection/backup/create/guest.py", "_take"): "test_backup.py",
