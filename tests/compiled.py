@@ -18,9 +18,6 @@ from typing import Any
 
 from ansible.utils.collection_loader import _collection_finder
 
-HOME_VARIABLE = "PVE_FLEET_TEST_HOME"
-"""Names the directory of one run of the tests."""
-
 
 class Compiled:
     """Compiled files, in memory and in the directory of the run."""

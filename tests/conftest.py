@@ -25,7 +25,7 @@ import hypothesis
 import pytest
 
 REPO = Path(__file__).resolve().parent.parent
-# Also in tests/compiled.py: Ansible may be imported only once the environment is prepared.
+# Also in tests/workers: nothing of the repository can be imported yet.
 HOME_VARIABLE = "PVE_FLEET_TEST_HOME"
 
 
@@ -126,13 +126,19 @@ def shared(repo: Path) -> Path:
     return path
 
 
-def pytest_configure() -> None:
-    """Start the simulated clusters from a process that has the simulator loaded: one for all
-    workers of a run.
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the simulated clusters from a process that has the simulator loaded, and the workers
+    from one that has the tests loaded: both once for all workers of a run.
     """
     from tests.simulator.process import start_from_one_process
+    from tests.workers import fork_workers
 
     start_from_one_process(_home)
+    kinds = config.getoption("tx", [])
+    # Coverage counts the lines that a worker executes while it imports them.
+    is_measured = bool(config.getoption("cov_source", []))
+    if kinds and not is_measured and config.invocation_params.dir == REPO and hasattr(os, "fork"):
+        config.option.tx = fork_workers(kinds, config.args)
 
 
 def pytest_collection_finish() -> None:

@@ -240,7 +240,7 @@ def site() -> Iterator[Lab]:
         yield lab
 
 
-@pytest.mark.parametrize(("module", "option", "kind"), options(), ids=str)
+@pytest.mark.parametrize(("module", "option", "kind"), list(options()), ids=str)
 def test_a_name_that_names_nothing_is_refused(
     site: Lab, module: str, option: str, kind: str
 ) -> None:

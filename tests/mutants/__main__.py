@@ -25,9 +25,9 @@ from coverage import CoverageData
 from tests.bench import __main__ as bench
 from tests.bench import results
 from tests.bench.figures import Figure, Measured
-from tests.compiled import HOME_VARIABLE
 from tests.mutants.sample import Mutant, sample
 from tests.tools.stage import REPO, source_files, stage
+from tests.workers import HOME_VARIABLE
 
 HOME = REPO / "build" / "mutants"
 SOURCES = "plugins/module_utils"

@@ -18,7 +18,6 @@ import importlib
 import os
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,9 +29,10 @@ from ansible.plugins import loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig, _collection_finder
 from ansible.utils.path import cleanup_tmp_file
 
-from tests.compiled import HOME_VARIABLE, keep_compiled
+from tests.compiled import keep_compiled
 from tests.plays.commands import UNREAD
-from tests.simulator.forks import serve
+from tests.simulator.forks import end_as_usual, serve
+from tests.workers import HOME_VARIABLE
 
 COMMANDS = {"ansible-playbook": PlaybookCLI, "ansible-inventory": InventoryCLI}
 # What a command or the collection imports only while it runs.
@@ -119,14 +119,6 @@ def give_payloads(cache: Path) -> None:
         if not file.name.endswith((".lock", "-part")):
             with contextlib.suppress(FileExistsError):
                 os.link(file, kept_payloads() / file.name)
-
-
-def end_as_usual() -> None:
-    """Do what Python does before a process ends."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
-    atexit._run_exitfuncs()
 
 
 routing = functools.cache(_collection_finder._meta_yml_to_dict)

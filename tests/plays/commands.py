@@ -12,9 +12,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.compiled import HOME_VARIABLE
 from tests.simulator.forks import Forked, Starter
 from tests.simulator.process import ROOT
+from tests.workers import HOME_VARIABLE
 
 FORKED = ("ansible-playbook", "ansible-inventory")
 # Variables that are different in each test, and which Ansible does not read when it is loaded.

@@ -6,6 +6,7 @@ The starter is a process that has them in memory; each start is a fork of it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -31,21 +32,21 @@ from typing import Any, TextIO
 _LENGTH = struct.Struct("!I")
 # The first message of a starter to each process of tests.
 _READY = b"ready"
+# The input of a process is that of the tests.
+_INPUT = 0
 # How long wait() waits that has no time limit.
 _LONGEST_WAIT = 3600.0
 # The status of a process whose starter has ended without telling one.
 _LOST = -signal.SIGKILL
 
 
-class Forked:
-    """A process that the starter made; it has the methods of subprocess.Popen that tests need."""
+class Attached:
+    """A process that the starter made, and that has streams of its caller."""
 
-    def __init__(self, pid: int, stdout: TextIO, stderr: TextIO, status: int) -> None:
+    def __init__(self, pid: int, status: int) -> None:
         self.pid = pid
-        self.stdout = stdout
-        self.stderr = stderr
         self.returncode: int | None = None
-        self._status = status
+        self.status = status
 
     def poll(self) -> int | None:
         """The exit status, or None while the process runs."""
@@ -66,14 +67,6 @@ class Forked:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def communicate(self) -> tuple[str, str]:
-        """Both outputs in full, once the process has ended."""
-        with self.stdout, self.stderr, ThreadPoolExecutor(1) as second:
-            errors = second.submit(self.stderr.read)
-            text = self.stdout.read()
-            self.wait()
-            return text, errors.result()
-
     def kill(self) -> None:
         """End the process at once."""
         self.send_signal(signal.SIGKILL)
@@ -81,13 +74,30 @@ class Forked:
     def _look(self, timeout: float) -> int | None:
         if self.returncode is not None:
             return self.returncode
-        ready, _dummy, _dummy = select.select([self._status], [], [], timeout)
+        ready, _dummy, _dummy = select.select([self.status], [], [], timeout)
         if not ready:
             return None
-        data = os.read(self._status, 64)
-        os.close(self._status)
+        data = os.read(self.status, 64)
+        os.close(self.status)
         self.returncode = int(data) if data else _LOST
         return self.returncode
+
+
+class Forked(Attached):
+    """A process whose outputs are read; it has the methods of subprocess.Popen that tests need."""
+
+    def __init__(self, pid: int, status: int, stdout: TextIO, stderr: TextIO) -> None:
+        super().__init__(pid, status)
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def communicate(self) -> tuple[str, str]:
+        """Both outputs in full, once the process has ended."""
+        with self.stdout, self.stderr, ThreadPoolExecutor(1) as second:
+            errors = second.submit(self.stderr.read)
+            text = self.stdout.read()
+            self.wait()
+            return text, errors.result()
 
 
 class Starter:
@@ -116,21 +126,38 @@ class Starter:
         self, args: list[str], environment: Mapping[str, str], directory: str | None = None
     ) -> Forked:
         """Start the program with this command line, in this directory or the one of the tests."""
-        request = {"args": args, "cwd": directory or os.getcwd(), "environment": dict(environment)}
-        body = json.dumps(request).encode()
         out, out_end = os.pipe()
         err, err_end = os.pipe()
+        try:
+            ends = (_INPUT, out_end, err_end)
+            process = self.attach(args, environment, ends, directory)
+        finally:
+            os.close(out_end)
+            os.close(err_end)
+        return Forked(
+            process.pid, process.status, open(out, encoding="utf-8"), open(err, encoding="utf-8")
+        )
+
+    def attach(
+        self,
+        args: list[str],
+        environment: Mapping[str, str],
+        streams: tuple[int, int, int],
+        directory: str | None = None,
+    ) -> Attached:
+        """Start the program as start() does, with these as input, output and errors."""
+        request = {"args": args, "cwd": directory or os.getcwd(), "environment": dict(environment)}
+        body = json.dumps(request).encode()
         status, status_end = os.pipe()
         try:
             with self._lock:
                 line = self._line()
-                socket.send_fds(line, [_LENGTH.pack(len(body))], [out_end, err_end, status_end])
+                socket.send_fds(line, [_LENGTH.pack(len(body))], [*streams, status_end])
                 line.sendall(body)
                 (pid,) = _LENGTH.unpack(_receive(line, _LENGTH.size))
         finally:
-            for end in (out_end, err_end, status_end):
-                os.close(end)
-        return Forked(pid, open(out, encoding="utf-8"), open(err, encoding="utf-8"), status)
+            os.close(status_end)
+        return Attached(pid, status)
 
     def stop(self) -> None:
         """Disconnect from the starter, which then ends the processes that it forked for this one.
@@ -282,7 +309,7 @@ class _Process:
                     os.close(status)
 
     def _fork(self, client: _Client) -> None:
-        head, fds, _flags, _address = socket.recv_fds(client.line, _LENGTH.size, 3)
+        head, fds, _flags, _address = socket.recv_fds(client.line, _LENGTH.size, 4)
         if not head:
             raise EOFError
         head += _receive(client.line, _LENGTH.size - len(head))
@@ -291,9 +318,9 @@ class _Process:
         pid = os.fork()
         if pid == 0:
             self._become(request, fds)
-        out, err, status = fds
-        os.close(out)
-        os.close(err)
+        *streams, status = fds
+        for end in streams:
+            os.close(end)
         client.status_of[pid] = status
         client.line.sendall(_LENGTH.pack(pid))
 
@@ -311,8 +338,8 @@ class _Process:
                     os.close(end)
             os.close(self.awake)
             os.close(self.wake)
-            os.dup2(fds[0], 1)
-            os.dup2(fds[1], 2)
+            for number, end in enumerate(fds[:3]):
+                os.dup2(end, number)
             for end in fds:
                 os.close(end)
             os.environ.clear()
@@ -326,6 +353,14 @@ class _Process:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+
+def end_as_usual() -> None:
+    """Do what Python does before a process ends."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
 
 
 def serve(program: Callable[[list[str]], int], prepare: Callable[[list[str]], None]) -> None:
