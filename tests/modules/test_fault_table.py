@@ -59,7 +59,7 @@ ELSEWHERE = {
     ("_infrastructure/storage/volume/plan.py", "_plan_attributes"): "test_volume.py",
     # They write a file of the machine that runs the task, or of a node by SSH.
     ("_infrastructure/storage/volume/snippet.py", "plan_snippet"): "test_volume.py",
-    ("_guests/guest/vm/plan/snippets.py", "write_step"): "test_snippets_visible.py",
+    ("_guests/guest/plan/snippets.py", "write_step"): "test_snippets_visible.py",
 }
 Place = tuple[str, str]
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -82,6 +82,7 @@ class GuestHardware:
     disks_exact: bool = False
     nics_exact: bool = False
     default_storage: str = "local-lvm"
+    snippet: Snippet | None = None  # of VMs only
 
     @property
     def move_limits(self) -> dict[str, dict[str, int]]:
@@ -109,6 +110,12 @@ class DesiredGuest:
     def with_hardware(self: AnyDesired, **changes: Any) -> AnyDesired:
         """Return the desired guest with other values of the hardware."""
         return replace(self, hardware=replace(self.hardware, **changes))
+
+    def with_written(
+        self: AnyDesired, options: Collection[str], *, is_new: bool = False
+    ) -> AnyDesired:
+        """Return the desired guest for the rest of its plan, after these options were written."""
+        return self
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ class Kind(Protocol):
     the names of archives on a backup server. `has_rootfs` is whether its guests have a root file
     system. `restores_empty_disks` is whether a restore creates disks without data in the archive,
     which are then empty, or leaves them out. `schema` contains its options; `volume_option` matches
-    the options with volumes. `move_request` is the request that moves a disk, and its option
+    the options with volumes. `checks_migration` is whether PVE is asked if it can migrate a guest.
+    `move_request` is the request that moves a disk, and its option
     with the slot.
     """
 
@@ -72,6 +73,7 @@ class Kind(Protocol):
     saves_memory: ClassVar[bool] = False
     content: ClassVar[str]
     template_is_task: ClassVar[bool] = True
+    checks_migration: ClassVar[bool] = False
     archive_word: ClassVar[str]
     has_rootfs: ClassVar[bool] = False
     restores_empty_disks: ClassVar[bool] = False

@@ -27,6 +27,7 @@ from ..live.creation import has_creation_marker
 from ..live.find import find_row
 from ..live.locks import await_unlocked, require_unlocked
 from ..live.read import read_actual
+from ..live.snippets import write_snippet
 from .create import confirm, create_guest, with_pool_hint
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import GuestFlow, GuestPlan, reread
@@ -174,7 +175,8 @@ def _create(guest_plan: GuestPlan[AnyDesired], new: Intent[AnyDesired]) -> Resul
         if _is_listed(context.desired.guest, fresh):
             return apply_plan(guest_plan.again(guest_plan.requested, fresh))
         guest_plan = confirm(guest_plan, new, fresh)
-    written = flow.write_files(context.client, new.desired, guest_plan.place[1])
+    snippet = new.desired.hardware.snippet
+    written = write_snippet(context.client, snippet, guest_plan.place[1])
     try:
         with after_writes(written):
             guest_plan, creation_steps, warnings = create_guest(guest_plan, taken)

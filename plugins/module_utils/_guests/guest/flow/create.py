@@ -145,7 +145,6 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         context, steps = guest_plan.context, guest_plan.plan.steps
         self.flow = guest_plan.flow
         self.kind = self.flow.planner.kind
-        self.put_file = self.flow.put_file
         self.client = context.client
         # the files were written before
         self.plan = replace(
@@ -182,7 +181,7 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         self._last_read = actual
         cluster = self.facts.cluster
         return self.flow.planner.plan_update(
-            self.flow.during_creation(self._desired, done),
+            self._desired.with_written({key for one in done for key in one.data}, is_new=True),
             actual,
             shared=cluster.shared_storages,
             creating=CreationOptions(contested=self.intent.contested),

@@ -23,9 +23,11 @@ from ..create.quota_race import QuotaGrowth, require_grown_within, usage_of_othe
 from ..describe import pending_keys
 from ..live.existing import ExistingGuest, status_before_end
 from ..live.handover import require_received, with_receiver
+from ..live.snippets import with_present_content
 from ..live.steps import GuestSteps
 from ..plan import power
 from ..plan.removal import plan_absent
+from ..plan.snippets import with_user_data
 from ..plan.steps import HAND_OVER
 from .flow import GuestFlow, GuestPlan
 from .report import report
@@ -46,7 +48,6 @@ class ExistingResource(GuestSteps, Resource[Result], Generic[AnyDesired]):
     ) -> None:
         self.flow = flow
         self.kind = actual.kind
-        self.put_file = flow.put_file
         self.context = context
         self.client = context.client
         self.plan = plan
@@ -91,7 +92,7 @@ class ChangedGuest(ExistingResource[AnyDesired]):
         self._guest.require_unchanged_before(step)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        desired = self.flow.after_writing(self.context.desired, done)
+        desired = self.context.desired.with_written({key for step in done for key in step.data})
         current = self._guest.read_same(done)
         self._latest = None if uncertain else current
         if uncertain:
@@ -107,8 +108,8 @@ class ChangedGuest(ExistingResource[AnyDesired]):
             bases=base_storages(self._cluster),
         )
         node = desired.guest.node or current.node
-        present = self.flow.with_present_files(self.context.desired)
-        return self.flow.with_files(present, rest, current, node)
+        present = with_present_content(self.context.desired)
+        return with_user_data(rest, present.hardware.snippet, current, node)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the check after a lost answer to a pool step: the configuration of a guest does

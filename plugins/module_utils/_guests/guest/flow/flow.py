@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
@@ -24,7 +24,7 @@ from ...._foundation.cluster.state import ClusterState, with_other_names
 from ...._foundation.cluster.view import PATIENCE
 from ...._foundation.core.errors import FleetError, Locked, NotFound, ValidationFailed
 from ...._foundation.core.failures.classify import lock_in
-from ...._foundation.resource.plan import Plan, Step
+from ...._foundation.resource.plan import Plan
 from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual, Guest
 from ..context import RunContext
@@ -40,10 +40,11 @@ from ..plan.capacity import Capacity
 from ..plan.planner import GuestPlanner
 from ..plan.refusals import require_creation, require_name_free, require_template_wanted
 from ..plan.removal import plan_removal, require_named_so
+from ..plan.snippets import with_user_data
 from .decide import plan_intent, refuse
 from .facts import Facts
 from .gather import gather, keep_or_choose_node, with_current_power
-from .intent import Intent, with_relocation
+from .intent import Intent, checks_migration, must_leave, with_relocation
 from .place import place
 from .reads import GuestReads
 from .volumes import require_no_borrowers, require_no_other_users, require_own_volumes
@@ -144,37 +145,17 @@ class GuestFlow(Generic[AnyDesired]):
         """Return the report of the guest itself, after waiting for it if that is requested."""
         raise NotImplementedError
 
+    # -- the common part
+
     def prefetch(self, context: RunContext[AnyDesired], actual: Actual) -> None:
         """Send the requests for the plan of an existing guest that are known before the plan.
 
         The client of the context caches the answers. A planner calls this for several guests in
         parallel, then plans one guest after the other.
         """
-
-    def with_files(self, desired: AnyDesired, plan: Plan, actual: Actual | None, node: str) -> Plan:
-        """Return the plan with the steps that write files."""
-        return plan
-
-    def write_files(self, client: Client, desired: AnyDesired, node: str) -> list[str]:
-        """Write the files of a new guest, and return the finished steps."""
-        return []
-
-    def put_file(self, client: Client, step: Step) -> None:
-        """Execute a step that writes a file."""
-
-    def with_present_files(self, desired: AnyDesired) -> AnyDesired:
-        """Return the desired guest with the present content of its files."""
-        return desired
-
-    def after_writing(self, desired: AnyDesired, done: Sequence[Step]) -> AnyDesired:
-        """Return the desired guest without secrets that these steps have written already."""
-        return desired
-
-    def during_creation(self, desired: AnyDesired, done: Sequence[Step]) -> AnyDesired:
-        """Return the desired guest for the rest of its creation after these steps."""
-        return desired
-
-    # -- the common part
+        guest = context.guest
+        if must_leave(guest, actual) and checks_migration(guest, actual):
+            GuestReads(context.client).migration(actual, guest.node or "")
 
     def needs_of(self, intent: Intent[AnyDesired], facts: Facts | None = None) -> PlacementNeeds:
         """Return the needs of a new guest on any node."""
@@ -307,7 +288,8 @@ class GuestFlow(Generic[AnyDesired]):
     ) -> GuestPlan[AnyDesired]:
         """Return the plan with the steps of the guest."""
         plan = plan_intent(self.planner, intent, facts)
-        plan = self.with_files(intent.desired, plan, guest_plan.actual, intent.node)
+        snippet = intent.desired.hardware.snippet
+        plan = with_user_data(plan, snippet, guest_plan.actual, intent.node)
         if guest_plan.actual is not None:
             require_template_wanted(intent.guest, guest_plan.actual, plan)
         context = replace(guest_plan.context, desired=intent.desired, choice=intent.choice)

@@ -80,6 +80,11 @@ def gather(
         mtus=reads.mtus_on(node, intent.mtus),
     )
     facts = read_more(reads, intent, facts)
+    if intent.checks_migration:
+        start = intent.start
+        answer = reads.migration(start, node)
+        keeps = start.running and reads.keeps_connections(start, answer, node)
+        facts = replace(facts, migration=answer, keeps_connections=keeps)
     if needs_definitions(desired, intent.before, cluster):
         facts = replace(facts, definitions=reads.definitions())
     if intent.new_pool and intent.new_pool not in cluster.pools:

@@ -139,6 +139,11 @@ class Intent(Generic[AnyDesired]):
         return self.source is None and moves_node(self.guest, self.start)
 
     @property
+    def checks_migration(self) -> bool:
+        """Whether PVE is asked if it can migrate the guest."""
+        return self.moves and checks_migration(self.guest, self.start)
+
+    @property
     def arrives(self) -> bool:
         """Whether the guest is new on its node."""
         return self.source is not None or self.moves
@@ -262,6 +267,11 @@ class Intent(Generic[AnyDesired]):
     def at(self: AnyIntent, choice: NodeChoice) -> AnyIntent:
         """Return the intent with the node that was chosen for an existing guest."""
         return replace(self, desired=self.desired.with_guest(node=choice.node), choice=choice)
+
+
+def checks_migration(guest: Guest, actual: Actual) -> bool:
+    """Return whether PVE is asked if a guest can move; the plan refuses a hibernated VM."""
+    return guest.kind.checks_migration and guest.migrate and actual.status != "hibernated"
 
 
 def must_leave(desired: Guest, actual: Actual) -> bool:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.tasks import holder_of
@@ -31,6 +31,7 @@ from ..plan.steps import FIREWALL
 from .ha import await_manager
 from .locks import has_ended
 from .read import is_elsewhere
+from .snippets import put_snippet
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -46,7 +47,6 @@ class GuestSteps(Steps):
     """
 
     kind: Kind
-    put_file: Callable[[Client, Step], None]  # carries out a step that writes a file
 
     client: Client
     plan: Plan
@@ -74,7 +74,7 @@ class GuestSteps(Steps):
             return StepResult()
         if step.method != "FILE":
             return super().send(step)
-        self.put_file(self.client, step)
+        put_snippet(self.client, step)
         return StepResult()
 
     def _restore(self, step: Step) -> StepResult:

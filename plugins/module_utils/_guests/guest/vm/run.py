@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,23 +14,20 @@ from ...._foundation.cluster.rules import require_not_kept
 from ...._foundation.cluster.state import ClusterState
 from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core.result import Result
-from ...._foundation.resource.plan import Plan, Step
 from ...kinds.model import Actual
 from ...kinds.vm.kind import VM
 from ...kinds.vm.model import DesiredVm
 from ..context import RunContext
 from ..flow.apply import run_guest
 from ..flow.flow import GuestFlow, require_choice, with_connection
-from ..flow.intent import must_leave
 from ..flow.reads import GuestReads
+from ..live.snippets import with_present_content
 from .desired.parse import VmOptions, read_options
 from .gather.facts import read_vm_facts, release_for_names
 from .gather.source import from_copy, from_source, with_newer_image
 from .live.guest import report_of_guest
-from .live.snippets import put_snippet, with_present_content, write_snippet
-from .plan.decide import adopted, may_migrate
+from .plan.decide import adopted
 from .plan.refusals.options import require_names
-from .plan.snippets import with_snippet
 from .plan.update import VM_PLANNER
 
 if TYPE_CHECKING:
@@ -82,43 +79,15 @@ class VmFlow(GuestFlow[DesiredVm]):
     from_source = staticmethod(from_source)
     from_copy = staticmethod(from_copy)
     read_more = staticmethod(read_vm_facts)
-    put_file = staticmethod(put_snippet)
-    with_present_files = staticmethod(with_present_content)
 
     def desired_for(
         self, reads: GuestReads, desired: DesiredVm, actual: Actual, cluster: ClusterState
     ) -> DesiredVm:
         return adopted(with_newer_image(reads, desired, actual, cluster), actual, cluster)
 
-    def prefetch(self, context: VmContext, actual: Actual) -> None:
-        guest = context.desired.guest
-        if must_leave(guest, actual) and may_migrate(guest, actual):
-            GuestReads(context.client).migration(actual, guest.node or "")
-
-    def with_files(self, desired: DesiredVm, plan: Plan, actual: Actual | None, node: str) -> Plan:
-        return with_snippet(plan, desired.hardware.snippet, actual, node)
-
-    def write_files(self, client: Client, desired: DesiredVm, node: str) -> list[str]:
-        return write_snippet(client, desired.hardware.snippet, node)
-
     def guest_report(self, context: VmContext, actual: Actual) -> Mapping[str, Any]:
         request = context.settings.guest
         return report_of_guest(context.client, actual, request, waits=not context.check_mode)
-
-    def after_writing(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
-        if not _has_password(done):
-            return desired
-        return desired.with_hardware(update_password="on_create")
-
-    def during_creation(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
-        # A clone inherits the password of its template, which PVE does not show: the desired
-        # password is written once.
-        update = "on_create" if _has_password(done) else "always"
-        return desired.with_hardware(update_password=update)
-
-
-def _has_password(done: Sequence[Step]) -> bool:
-    return any("cipassword" in step.data for step in done)
 
 
 VM_FLOW = VmFlow()

@@ -45,6 +45,7 @@ class VmKind(Kind):
     other: ClassVar[OtherKind] = OtherKind("container", "hostname", "rootdir")
     has_uuid: ClassVar[bool] = True
     saves_memory: ClassVar[bool] = True
+    checks_migration: ClassVar[bool] = True
     content: ClassVar[str] = "images"
     archive_word: ClassVar[str] = "vm"
     schema: ClassVar[Schema] = QEMU

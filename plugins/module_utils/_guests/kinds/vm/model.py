@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ..hardware import DesiredGuest, GuestHardware, Snippet
+from ..hardware import DesiredGuest, GuestHardware
 
 # More sockets than this are possible, but probably a mistake.
 MAX_SOCKETS = 4
@@ -22,7 +23,6 @@ class VmHardware(GuestHardware):
     password: str | None = field(default=None, repr=False)
     update_password: str = "on_create"
     default_agent: bool = True  # whether a new VM gets the guest agent without an option
-    snippet: Snippet | None = None
     cloud_init_drive: str | None = None  # slot; "" for any, None without cloud-init
     cloud_init_storage: str | None = None
 
@@ -32,6 +32,16 @@ class DesiredVm(DesiredGuest):
     """A desired VM."""
 
     hardware: VmHardware = VmHardware()
+
+    def with_written(self, options: Collection[str], *, is_new: bool = False) -> DesiredVm:
+        """Return the desired VM without a password that was written.
+
+        A clone inherits the password of its template, which PVE does not show: the desired password
+        of a new VM is written once.
+        """
+        if "cipassword" in options:
+            return self.with_hardware(update_password="on_create")
+        return self.with_hardware(update_password="always") if is_new else self
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from ....kinds.vm.config.actual import drives
 from ....kinds.vm.model import DesiredVm
 from ...flow.facts import DiskImage, Facts, Release, SeenSnippet
 from ...flow.reads import GuestReads
-from ..live.snippets import files_beside
-from ..plan.decide import VmIntent, may_migrate, new_volumes, options_of, snippets_to_check
+from ...live.snippets import files_beside
+from ..plan.decide import VmIntent, new_volumes, options_of, snippets_to_check
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, volumes_used
 from ..plan.refusals.options import uncertain_options, unknown_names
 from .source import DISKS, IMAGES
@@ -37,10 +37,6 @@ def read_vm_facts(reads: GuestReads, intent: VmIntent, facts: Facts) -> Facts:
     new = new_volumes(intent)
     images = _images(reads, new, start.node or node)
     facts = replace(facts, images=images, sizes=image_sizes(new, images))
-    if intent.moves and may_migrate(intent.guest, start):
-        answer = reads.migration(start, node)
-        keeps = start.running and reads.keeps_connections(start, answer, node)
-        facts = replace(facts, migration=answer, keeps_connections=keeps)
     if intent.source is None:
         lost = lost_volumes(start, intent.change)
         if converts(intent.desired, start) or lost:

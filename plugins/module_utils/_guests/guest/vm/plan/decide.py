@@ -15,7 +15,7 @@ from ....._foundation.cluster.state import ClusterState
 from ....._foundation.core.errors import ValidationFailed
 from ....._foundation.core.propstring import parse
 from ....._foundation.schema.formats import sub_keys_of
-from ....kinds.model import Actual, Guest
+from ....kinds.model import Actual
 from ....kinds.vm.config.actual import (
     FIRMWARE,
     bridges_of,
@@ -164,11 +164,6 @@ def new_volumes(intent: VmIntent) -> DesiredVm:
     """Return the desired VM with only the disks whose image or ISO is new to the VM."""
     present = {} if intent.source is not None else intent.start.target
     return with_new_volumes(intent.desired, present)
-
-
-def may_migrate(desired: Guest, actual: Actual) -> bool:
-    """Return whether a VM is migrated if it moves; the plan refuses a hibernated VM."""
-    return desired.migrate and actual.status != "hibernated"
 
 
 def snippets_to_check(intent: VmIntent) -> frozenset[str]:

@@ -20,11 +20,11 @@ from ....kinds.vm.config.actual import drives, is_cd, is_cloud_init, storage_of
 from ....kinds.vm.config.changes import ConfigChange
 from ....kinds.vm.config.hotplug import is_cloud_init_key
 from ....kinds.vm.model import DesiredVm
+from ...plan.snippets import marked_notes, regenerate, unmark
 from ...plan.steps import (
     PlannedUpdate,
     config_step,
     migration,
-    notes_data,
     require_migration_allowed,
     switch_protection,
     with_digest,
@@ -46,7 +46,7 @@ class PlannedVmUpdate(PlannedUpdate[DesiredVm]):
         has_drive = any(map(is_cloud_init, drives(self.after).values()))
         if not has_drive:
             return False
-        if is_stale(self.actual):
+        if self.actual.marker.stale:
             return True
         return any(map(self._is_on_drive, self.change.keys))
 
@@ -157,7 +157,7 @@ def _drive_steps(update: PlannedVmUpdate) -> list[Step]:
         return [regenerate(actual), unmark(actual, update.notes)]
     if actual.status == "hibernated":
         return []
-    if is_stale(actual) and update.notes is None:
+    if actual.marker.stale and update.notes is None:
         return [unmark(actual)]
     return []
 
@@ -170,47 +170,6 @@ def _allocates(change: ConfigChange) -> bool:
         if size.replace(".", "").isdigit():
             return True
     return False
-
-
-def is_stale(actual: Actual) -> bool:
-    """Return whether an interrupted run changed cloud-init data without writing the drive."""
-    return actual.marker.stale
-
-
-def marked_notes(actual: Actual, notes: str | None = None) -> str:
-    """Return the notes, or new ones, with the mark that the cloud-init drive is stale."""
-    if notes is None:
-        notes = actual.target.get("description")
-    text, marker = split_notes(notes)
-    return join_notes(text, replace(marker, stale=True))
-
-
-def mark(actual: Actual) -> Step:
-    """Return the step that marks the cloud-init drive as stale, before its data changes."""
-    data = with_digest({"description": marked_notes(actual)}, actual)
-    return config_step(actual, f"Mark the cloud-init drive of {actual.label} as outdated", data)
-
-
-def unmark(actual: Actual, notes: str | None = None) -> Step:
-    """Return the step that removes that mark once the drive is written; `notes` are new ones."""
-    if notes is None:
-        notes = join_notes(actual.notes, replace(actual.marker, stale=False))
-    summary = f"Mark the cloud-init drive of {actual.label} as current"
-    return config_step(actual, summary, notes_data(notes))
-
-
-def regenerate(actual: Actual) -> Step:
-    """Return the step that writes the cloud-init drive of a running VM again.
-
-    At a start PVE writes it anyway.
-    """
-    return Step(
-        "cloudinit",
-        f"Regenerate the cloud-init drive of {actual.label}",
-        method="PUT",
-        path=(*actual.path, "cloudinit"),
-        is_task=False,
-    )
 
 
 def _reorders(change: ConfigChange, actual: Actual) -> bool:

@@ -29,7 +29,7 @@ from .clone import clone_of, restore_storage, restored_of
 from .decide import needs_of, refuse, refuse_listed
 from .refusals.update import require_preconditions
 from .replacement import without_replaced
-from .steps import PlannedVmUpdate, boot_devices, is_stale, migrate, update_steps
+from .steps import PlannedVmUpdate, boot_devices, migrate, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.
 _OF_HIBERNATION = frozenset("lock vmstate runningmachine runningcpu running-nets-host-mtu".split())
@@ -131,7 +131,7 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
     ) -> None:
         if update.change.secret:
             new_values["cipassword"] = "(changed)"
-        if steps and is_stale(update.actual):
+        if steps and update.actual.marker.stale:
             before["cloud_init_drive"] = "outdated"
             new_values["cloud_init_drive"] = "current"
 

@@ -12,24 +12,23 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ....._foundation.cluster.snippets import visible
-from ....._foundation.cluster.snippets.files import LocalDirectory
-from ....._foundation.core.errors import ConfigurationError
-from ....._foundation.resource.plan import Step
-from ....kinds.hardware import Snippet
-from ....kinds.vm.model import DesiredVm
+from ...._foundation.cluster.snippets import visible
+from ...._foundation.cluster.snippets.files import LocalDirectory
+from ...._foundation.core.errors import ConfigurationError
+from ...._foundation.resource.plan import Step
+from ...kinds.hardware import AnyDesired, Snippet
 from ..plan.snippets import write_step
 
 if TYPE_CHECKING:
-    from ....._foundation.api.client import Client
+    from ...._foundation.api.client import Client
 
 
 def _directory(snippet: Snippet) -> LocalDirectory:
     return LocalDirectory(os.path.dirname(snippet.file))
 
 
-def with_present_content(desired: DesiredVm) -> DesiredVm:
-    """Return the desired VM with the present content of the file of its user data.
+def with_present_content(desired: AnyDesired) -> AnyDesired:
+    """Return the desired guest with the present content of the file of its user data.
 
     Raises ConfigurationError if it cannot be read.
     """

@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from ....._foundation.resource.plan import Plan, Step
-from ....kinds.hardware import Snippet
-from ....kinds.model import Actual
-from .steps import mark, regenerate, unmark
+from ...._foundation.resource.plan import Plan, Step
+from ...kinds.hardware import Snippet
+from ...kinds.marker import join_notes, split_notes
+from ...kinds.model import Actual
+from .steps import config_step, notes_data, with_digest
 
 # Actions that write the cloud-init drive of a running VM again, or lead to a start that does.
 _RENEWING = frozenset(("reboot", "shutdown", "stop"))
 
 
-def with_snippet(plan: Plan, snippet: Snippet | None, actual: Actual | None, node: str) -> Plan:
+def with_user_data(plan: Plan, snippet: Snippet | None, actual: Actual | None, node: str) -> Plan:
     """Return the plan with the file written first, unless it already has the content (pure).
 
     `node` is the future node of the VM. The cloud-init drive of a running VM is written again; the
@@ -66,5 +67,41 @@ def write_step(snippet: Snippet, node: str) -> Step:
         "FILE",
         (snippet.file,),
         data,
+        is_task=False,
+    )
+
+
+def marked_notes(actual: Actual, notes: str | None = None) -> str:
+    """Return the notes, or new ones, with the mark that the cloud-init drive is stale."""
+    if notes is None:
+        notes = actual.target.get("description")
+    text, marker = split_notes(notes)
+    return join_notes(text, replace(marker, stale=True))
+
+
+def mark(actual: Actual) -> Step:
+    """Return the step that marks the cloud-init drive as stale, before its data changes."""
+    data = with_digest({"description": marked_notes(actual)}, actual)
+    return config_step(actual, f"Mark the cloud-init drive of {actual.label} as outdated", data)
+
+
+def unmark(actual: Actual, notes: str | None = None) -> Step:
+    """Return the step that removes that mark once the drive is written; `notes` are new ones."""
+    if notes is None:
+        notes = join_notes(actual.notes, replace(actual.marker, stale=False))
+    summary = f"Mark the cloud-init drive of {actual.label} as current"
+    return config_step(actual, summary, notes_data(notes))
+
+
+def regenerate(actual: Actual) -> Step:
+    """Return the step that writes the cloud-init drive of a running VM again.
+
+    At a start PVE writes it anyway.
+    """
+    return Step(
+        "cloudinit",
+        f"Regenerate the cloud-init drive of {actual.label}",
+        method="PUT",
+        path=(*actual.path, "cloudinit"),
         is_task=False,
     )
