@@ -182,15 +182,14 @@ class FleetPlanner:
         return self._planned.of(item.kind.kind.type).cluster
 
     def _context(self, item: VmItem) -> RunContext[Any]:
-        context = item.kind.context(
+        context: RunContext[Any] = RunContext(
             client=self._memory,
             desired=item.desired.with_guest(leaving=self.leaving),
             settings=item.options.settings,
             check_mode=self._check_mode,
             cluster_view=self._planned.of(item.kind.kind.type),
         )
-        ready: RunContext[Any] = item.kind.with_facts(context)
-        return ready
+        return item.kind.flow.ready(context)
 
     def _locate(self, items: list[VmItem]) -> list[PlannedGuest]:
         located: list[PlannedGuest] = []

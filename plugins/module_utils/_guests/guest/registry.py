@@ -21,15 +21,14 @@ from ..kinds.vm.kind import VM
 from ..kinds.vm.model import DesiredVm
 from .container.desired import values as container_values
 from .container.exporter import CONTAINER_EXPORTER
-from .container.run import CONTAINER_FLOW, ContainerContext, read_container_options
-from .context import RunContext
+from .container.run import CONTAINER_FLOW, read_container_options
 from .export.exporter import Exporter
-from .flow.flow import GuestFlow, with_connection
+from .flow.flow import GuestFlow
 from .vm.desired import values as vm_values
 from .vm.exporter import VM_EXPORTER
 from .vm.gather.facts import release_for_names
 from .vm.plan.refusals.options import require_names
-from .vm.run import VM_FLOW, VmContext, read_vm_options, with_vm_facts
+from .vm.run import VM_FLOW, read_vm_options
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -41,9 +40,8 @@ class ListKind:
 
     `option` is the option with the list, `specs` are the options of its items. `read` returns the
     parsed options of an item. `without_defaults` returns the desired guest without the defaults of
-    a new guest, because its values come from its source. `with_facts` returns the context with
-    facts from the connection. `require_names` raises FleetError for options that the server's
-    version of PVE does not have.
+    a new guest, because its values come from its source. `require_names` raises FleetError for
+    options that the server's version of PVE does not have.
     """
 
     option: str
@@ -53,9 +51,7 @@ class ListKind:
     specs: GuestSpecs
     read: Callable[[Mapping[str, Any]], Any]
     without_empty_texts: Callable[[Mapping[str, Any]], dict[str, Any]]
-    context: Callable[..., RunContext[Any]]
     without_defaults: Callable[[Any], Any]
-    with_facts: Callable[[Any], Any]
     require_names: Callable[[Client, Any], object]
 
     def label(self, index: int) -> str:
@@ -76,10 +72,6 @@ def _container_without_defaults(desired: DesiredContainer) -> DesiredContainer:
     return desired
 
 
-def _container_with_connection(context: RunContext[Any]) -> RunContext[Any]:
-    return context.with_desired(with_connection(context.client, context.desired))
-
-
 def _accept_names(_client: Client, _desired: Any) -> object:
     return None  # a container's names are checked with its plan
 
@@ -92,9 +84,7 @@ VMS = ListKind(
     specs=VM_SPECS,
     read=read_vm_options,
     without_empty_texts=vm_values.without_empty_texts,
-    context=VmContext,
     without_defaults=_vm_without_defaults,
-    with_facts=with_vm_facts,
     require_names=_require_vm_names,
 )
 CONTAINERS = ListKind(
@@ -105,9 +95,7 @@ CONTAINERS = ListKind(
     specs=CONTAINER_SPECS,
     read=read_container_options,
     without_empty_texts=container_values.without_empty_texts,
-    context=ContainerContext,
     without_defaults=_container_without_defaults,
-    with_facts=_container_with_connection,
     require_names=_accept_names,
 )
 LISTS = (VMS, CONTAINERS)

@@ -22,6 +22,7 @@ from ..._foundation.cluster.view import ClusterView
 from ..._foundation.core.errors import Conflict
 from ..._foundation.core.result import Result
 from ..._foundation.resource.execute import after_writes
+from ..._guests.guest.context import RunContext
 from ..._guests.guest.create.orphan import removal_summary, remove_orphan
 from ..._guests.guest.flow.apply import apply_plan
 from ..._guests.guest.flow.flow import GuestFlow, GuestPlan
@@ -143,8 +144,10 @@ def context_of(
     of = list_of(chosen.kind.type)
     options = read_guest(desired, chosen, name)
     view = ClusterView(client, {chosen.kind.type})
-    context = of.context(client, options.desired, options.settings, check_mode, view)
-    return of.flow, of.with_facts(context)
+    context: RunContext[Any] = RunContext(
+        client, options.desired, options.settings, check_mode, view
+    )
+    return of.flow, of.flow.ready(context)
 
 
 def planner_of(flow: AnyFlow, chosen: ChosenArchive) -> Callable[[Any, ClusterState], AnyPlan]:

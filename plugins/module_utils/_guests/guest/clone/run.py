@@ -42,8 +42,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = fetch_cluster_state(client, {VM.type})
     one, cluster = kind_of_source(client, readings.either.desired.guest, cluster)
     options, kind = readings.of(one), one.kind.type
-    context = one.with_facts(
-        one.context(
+    context = one.flow.ready(
+        RunContext(
             client=client,
             desired=options.desired,
             settings=options.settings,

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...._foundation.cluster.rules import require_not_kept
 from ...._foundation.cluster.state import ClusterState
-from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core.result import Result
-from ...kinds.container.kind import CONTAINER
 from ...kinds.container.model import DesiredContainer
 from ...kinds.model import Actual
 from ..context import RunContext
-from ..flow.apply import run_guest
+from ..flow.apply import run_task
 from ..flow.facts import Facts
-from ..flow.flow import GuestFlow, require_choice, with_connection
+from ..flow.flow import GuestFlow, require_choice
 from ..flow.reads import GuestReads
 from ..flow.volumes import missing_volumes
 from .desired.parse import ContainerOptions, read_options
@@ -37,16 +34,7 @@ ContainerContext: TypeAlias = RunContext[DesiredContainer]
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a container to the desired state and return the result; in check mode write nothing."""
-    options = read_container_options(params)
-    require_not_kept(options.desired.guest.rules, "a single container")
-    context = ContainerContext(
-        client=client,
-        desired=with_connection(client, options.desired),
-        settings=options.settings,
-        check_mode=check_mode,
-        cluster_view=ClusterView(client, {CONTAINER.type}),
-    )
-    return run_guest(CONTAINER_FLOW, context)
+    return run_task(CONTAINER_FLOW, read_container_options(params), client, check_mode)
 
 
 def read_container_options(params: Mapping[str, Any]) -> ContainerOptions:

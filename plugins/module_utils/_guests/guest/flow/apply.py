@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.access.privileges import Privileges
+from ...._foundation.cluster.rules import require_not_kept
 from ...._foundation.cluster.state import FRESH, ClusterState
 from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core.errors import Conflict, DigestChanged, PermissionDenied
@@ -23,6 +24,7 @@ from ...kinds.marker import join_notes, split_notes
 from ...kinds.model import Actual, Guest
 from ..context import RunContext
 from ..create.vmid_race import AlreadyCreated
+from ..desired.guest import GuestOptions
 from ..live.creation import has_creation_marker
 from ..live.find import find_row
 from ..live.locks import await_unlocked, require_unlocked
@@ -36,6 +38,17 @@ from .report import report
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
+
+
+def run_task(
+    flow: GuestFlow[AnyDesired], options: GuestOptions[AnyDesired], client: Client, check_mode: bool
+) -> Result:
+    """Bring one guest to the state of a task's options; in check mode write nothing."""
+    kind = flow.planner.kind
+    require_not_kept(options.desired.guest.rules, f"a single {kind.noun}")
+    view = ClusterView(client, {kind.type})
+    context = RunContext(client, options.desired, options.settings, check_mode, view)
+    return run_guest(flow, flow.ready(context))
 
 
 def run_guest(flow: GuestFlow[AnyDesired], context: RunContext[AnyDesired]) -> Result:

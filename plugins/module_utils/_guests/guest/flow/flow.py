@@ -157,6 +157,10 @@ class GuestFlow(Generic[AnyDesired]):
         if must_leave(guest, actual) and checks_migration(guest, actual):
             GuestReads(context.client).migration(actual, guest.node or "")
 
+    def ready(self, context: RunContext[AnyDesired]) -> RunContext[AnyDesired]:
+        """Return the context of a task with facts of the connection. Raises FleetError."""
+        return context.with_desired(with_connection(context.client, context.desired))
+
     def needs_of(self, intent: Intent[AnyDesired], facts: Facts | None = None) -> PlacementNeeds:
         """Return the needs of a new guest on any node."""
         sizes = facts.sizes if facts is not None else {}

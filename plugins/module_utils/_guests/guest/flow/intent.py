@@ -211,6 +211,23 @@ class Intent(Generic[AnyDesired]):
         return Creation(self.vmid, self.node, self.run, self.identity, self.contested)
 
     @property
+    def needs(self) -> PlacementNeeds:
+        """The needs of the guest on its node that do not depend on its kind."""
+        guest, figures, vmid = self.guest, self.kind.figures_of(self.after), self.start.vmid
+        return PlacementNeeds(
+            only=None if self.source is None else self.source.nodes,
+            memory=figures.memory,
+            cores=figures.cores,
+            running_memory=figures.memory if guest.state == "started" else 0,
+            bridges=frozenset(self.kind.bridges_in(self.after).values()),
+            devices=dict.fromkeys(self.kind.devices_in(self.after)),
+            vmid=vmid or None,
+            tenant_tag=guest.tenant_tag,
+            prefix=guest.tenant_prefix,
+            label=guest.name or str(vmid or ""),
+        )
+
+    @property
     def needs_memory(self) -> bool:
         """Whether the guest needs memory on its node that it does not use there yet."""
         return self.starts or (self.moves and self.start.running)

@@ -10,16 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...._foundation.cluster.rules import require_not_kept
 from ...._foundation.cluster.state import ClusterState
-from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core.result import Result
 from ...kinds.model import Actual
-from ...kinds.vm.kind import VM
 from ...kinds.vm.model import DesiredVm
 from ..context import RunContext
-from ..flow.apply import run_guest
-from ..flow.flow import GuestFlow, require_choice, with_connection
+from ..flow.apply import run_task
+from ..flow.flow import GuestFlow, require_choice
 from ..flow.reads import GuestReads
 from ..live.snippets import with_present_content
 from .desired.parse import VmOptions, read_options
@@ -39,16 +36,7 @@ VmContext: TypeAlias = RunContext[DesiredVm]
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a VM to the desired state and return the result; in check mode write nothing."""
-    options = read_vm_options(params)
-    require_not_kept(options.desired.guest.rules, "a single VM")
-    context = VmContext(
-        client=client,
-        desired=options.desired,
-        settings=options.settings,
-        check_mode=check_mode,
-        cluster_view=ClusterView(client, {VM.type}),
-    )
-    return run_guest(VM_FLOW, with_vm_facts(context))
+    return run_task(VM_FLOW, read_vm_options(params), client, check_mode)
 
 
 def read_vm_options(params: Mapping[str, Any]) -> VmOptions:
@@ -56,19 +44,6 @@ def read_vm_options(params: Mapping[str, Any]) -> VmOptions:
     options = read_options(params)
     require_choice(options.desired.guest, "No VM was chosen")
     return options
-
-
-def with_vm_facts(context: VmContext) -> VmContext:
-    """Return the context with facts from the connection and the file of the user data.
-
-    Raises ValidationFailed for options that PVE does not have.
-    """
-    desired, client = context.desired, context.client
-    return replace(
-        context,
-        desired=with_present_content(with_connection(client, desired)),
-        unverified=require_names(desired, release_for_names(client, desired)),
-    )
 
 
 class VmFlow(GuestFlow[DesiredVm]):
@@ -84,6 +59,18 @@ class VmFlow(GuestFlow[DesiredVm]):
         self, reads: GuestReads, desired: DesiredVm, actual: Actual, cluster: ClusterState
     ) -> DesiredVm:
         return adopted(with_newer_image(reads, desired, actual, cluster), actual, cluster)
+
+    def ready(self, context: VmContext) -> VmContext:
+        """Return the context with facts of the connection and the file of the user data.
+
+        Raises ValidationFailed for options that PVE does not have.
+        """
+        desired, context = context.desired, super().ready(context)
+        return replace(
+            context,
+            desired=with_present_content(context.desired),
+            unverified=require_names(desired, release_for_names(context.client, desired)),
+        )
 
     def guest_report(self, context: VmContext, actual: Actual) -> Mapping[str, Any]:
         request = context.settings.guest

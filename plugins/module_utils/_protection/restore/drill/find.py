@@ -24,6 +24,7 @@ from ...._foundation.core.errors import Conflict, NotFound
 from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.result import Result
 from ...._guests.fleet.items import removal_of
+from ...._guests.guest.context import RunContext
 from ...._guests.guest.flow.existing import RemovedGuest, apply_to_guest
 from ...._guests.guest.live.creation import await_name, with_hidden_creations
 from ...._guests.guest.live.read import read_wherever
@@ -134,6 +135,8 @@ def remove_copy(client: Client, actual: Actual, *, timeout: int, check_mode: boo
     params = {"task_timeout": timeout}
     options = of.read(removal_of(params, actual.vmid, actual.name, of))
     view = ClusterView(client, {actual.kind.type})
-    context = of.context(client, options.desired, options.settings, check_mode, view)
+    context: RunContext[Any] = RunContext(
+        client, options.desired, options.settings, check_mode, view
+    )
     plan = plan_absent(options.desired, actual)
     return apply_to_guest(RemovedCopy(of.flow, context, plan, actual))

@@ -15,6 +15,7 @@ from ...._foundation.core.errors import Conflict, FleetError
 from ...._foundation.spec.fleet import with_defaults
 from ...._guests.fleet.plan import reserve
 from ...._guests.fleet.reservations import PlanningView
+from ...._guests.guest.context import RunContext
 from ...._guests.guest.create.orphan import removal_summary
 from ...._guests.guest.flow.flow import GuestPlan
 from ...._guests.guest.live.creation import has_creation_marker
@@ -203,8 +204,9 @@ def plan_present(
     }
     options = of.read(with_defaults(of.specs.whole, wanted))
     kind_view = view.of(present.kind.type)
-    context = of.context(kind_view.client, options.desired, options.settings, check_mode, kind_view)
-    plan = of.flow.plan(of.with_facts(context), kind_view.now())
+    client, desired_guest, settings = kind_view.client, options.desired, options.settings
+    context: RunContext[Any] = RunContext(client, desired_guest, settings, check_mode, kind_view)
+    plan = of.flow.plan(of.flow.ready(context), kind_view.now())
     reserve(view, plan)
     return PlannedRecovery(incoming, START, *place, tuple(plan.plan.summaries), plan)
 

@@ -16,6 +16,7 @@ from ...._foundation.spec.clone import clone_spec
 from ...._foundation.spec.fleet import with_defaults
 from ...._guests.guest.clone.options import read_clone_as
 from ...._guests.guest.clone.run import plan_clone_of
+from ...._guests.guest.context import RunContext
 from ...._guests.guest.flow.flow import GuestPlan
 from ...._guests.guest.registry import list_of
 from ...._guests.kinds.model import Actual, Guest
@@ -54,8 +55,8 @@ def plan_copy(
     }
     options = read_clone_as(one, with_defaults(clone_spec(), wanted))
     view = ClusterView(client, {actual.kind.type})
-    context = one.context(client, options.desired, options.settings, False, view)
-    return plan_clone_of(one.with_facts(context), cluster.of_type(actual.kind.type))
+    context: RunContext[Any] = RunContext(client, options.desired, options.settings, False, view)
+    return plan_clone_of(one.flow.ready(context), cluster.of_type(actual.kind.type))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from ...._foundation.core.poll import poll
 from ...._foundation.core.result import Result
 from ...._foundation.resource.plan import Plan, Step
 from ...._guests.fleet.items import removal_of
+from ...._guests.guest.context import RunContext
 from ...._guests.guest.flow.existing import RemovedGuest, apply_to_guest
 from ...._guests.guest.flow.volumes import require_no_borrowers
 from ...._guests.guest.live.creation import await_creation, has_creation_marker, tasks_on
@@ -148,7 +149,9 @@ def _remove(
         return remove_copy(client, actual, timeout=timeout, check_mode=check_mode)
     of = list_of(actual.kind.type)
     options = of.read(removal_of(params, actual.vmid, actual.kind.name_in(actual.target), of))
-    context = of.context(client, options.desired, options.settings, check_mode, view)
+    context: RunContext[Any] = RunContext(
+        client, options.desired, options.settings, check_mode, view
+    )
     warnings = require_no_borrowers(client, actual, cluster)
     plan = replace(plan_absent(options.desired, actual), warnings=tuple(warnings))
     return apply_to_guest(AbandonedGuest(of.flow, context, plan, actual))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from ....._foundation.api.root import require_root
@@ -22,7 +23,7 @@ from ....._foundation.schema.lxc import LXC
 from ....._foundation.schema.versions import is_newer
 from ....kinds.config.change import ConfigChange
 from ....kinds.container.config.actual import is_privileged, mounts, volumes_in
-from ....kinds.container.config.figures import cores_of, memory_of
+from ....kinds.container.config.figures import cores_of
 from ....kinds.container.config.root_only import root_only
 from ....kinds.container.kind import CONTAINER
 from ....kinds.container.model import DesiredContainer
@@ -42,20 +43,12 @@ _ARCH_OF_TEMPLATE = re.compile(rf"_({'|'.join(_ARCHITECTURES)})\.")
 
 def needs_of(intent: ContainerIntent) -> PlacementNeeds:
     """Return the needs of a container on its node, except the room for its volumes."""
-    guest, config, source = intent.guest, intent.after, intent.source
-    memory, arch = memory_of(config), _ARCHITECTURES.get(config.get("arch", ""), "")
-    return PlacementNeeds(
+    config, source = intent.after, intent.source
+    arch = _ARCHITECTURES.get(config.get("arch", ""), "")
+    return replace(
+        intent.needs,
         storages={name: "rootdir" for name in CONTAINER.storages_in(config) if name},
-        only=None if source is None else source.nodes,
-        memory=memory,
-        cores=cores_of(config),
-        running_memory=memory if guest.state == "started" else 0,
-        bridges=frozenset(CONTAINER.bridges_in(config).values()),
         arch=arch or _arch_of_template("" if source is None else source.volume),
-        vmid=intent.start.vmid or None,
-        tenant_tag=guest.tenant_tag,
-        prefix=guest.tenant_prefix,
-        label=guest.name or str(intent.start.vmid or ""),
     )
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from ....._foundation.api.settings import ConnectionSettings
@@ -16,16 +17,8 @@ from ....._foundation.core.errors import ValidationFailed
 from ....._foundation.core.propstring import parse
 from ....._foundation.schema.formats import sub_keys_of
 from ....kinds.model import Actual
-from ....kinds.vm.config.actual import (
-    FIRMWARE,
-    bridges_of,
-    drives,
-    is_cloud_init,
-    is_disk,
-    storage_of,
-)
-from ....kinds.vm.config.figures import cores_of, cpus_of, memory_of
-from ....kinds.vm.kind import VM
+from ....kinds.vm.config.actual import FIRMWARE, drives, is_cloud_init, is_disk, storage_of
+from ....kinds.vm.config.figures import cpus_of
 from ....kinds.vm.model import DesiredVm
 from ...flow.facts import Facts
 from ...flow.intent import Intent
@@ -48,7 +41,7 @@ _CPU_KEYS = frozenset(("cores", "sockets", "vcpus"))
 
 def needs_of(intent: VmIntent) -> PlacementNeeds:
     """Return the needs of a VM on its node, except the room for its disks."""
-    guest, config, source = intent.guest, intent.after, intent.source
+    config, template = intent.after, intent.template
     storages: dict[str, str] = {}
     for slot, drive in drives(config).items():
         if slot in intent.change.gone:
@@ -59,23 +52,12 @@ def needs_of(intent: VmIntent) -> PlacementNeeds:
         if is_allocated and not is_path:
             storages[storage] = "images"
     storages.update(intent.change.drives.storages)
-    memory = memory_of(config)
-    is_started = guest.state == "started"
-    return PlacementNeeds(
+    return replace(
+        intent.needs,
         storages=storages,
-        only=None if source is None else source.nodes,
-        memory=memory,
-        cores=cores_of(config),
-        cpus=cpus_of(config) if is_started else 0,
-        running_memory=memory if is_started else 0,
-        bridges=frozenset(bridges_of(config).values()),
-        devices=dict.fromkeys(VM.devices_in(config)),
+        cpus=cpus_of(config) if intent.guest.state == "started" else 0,
         arch=config.get("arch", ""),
-        like="" if intent.template is None else intent.template.node,
-        vmid=intent.start.vmid or None,
-        tenant_tag=guest.tenant_tag,
-        prefix=guest.tenant_prefix,
-        label=guest.name or str(intent.start.vmid or ""),
+        like="" if template is None else template.node,
     )
 
 
