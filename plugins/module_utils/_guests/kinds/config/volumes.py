@@ -25,6 +25,8 @@ class VolumeUpdate:
     """The desired and the existing disks of a guest, and the change between them."""
 
     schema: ClassVar[Schema]
+    file_key: ClassVar[str]  # the sub-key with the volume
+    noun: ClassVar[str]  # the word for a disk in messages
     desired: DesiredGuest
     existing: Mapping[str, Mapping[str, str]]  # sub-keys by slot
     change: DriveChange = field(default_factory=DriveChange)  # the change so far
@@ -84,6 +86,49 @@ class VolumeUpdate:
         else:
             self.change.removed.add(disk.slot)
 
+    def need_space(self, disk: Disk, storage: str) -> None:
+        """Note the requirements of a new or moved volume on its storage."""
+        self.change.storages[storage] = self.desired.guest.kind.content
+        if disk.format:
+            self.change.formats[disk.slot] = storage, disk.format
+
+    def set_options(self, slot: str, after: Mapping[str, str]) -> None:
+        """Set the sub-keys of an existing disk if they differ."""
+        if after != self.existing[slot]:
+            text = render_option(slot, after, self.schema)
+            self.change.sets[slot] = text
+            self.change.predicted[slot] = text
+
+    def grow_and_move(self, disk: Disk, after: dict[str, str], current: str | None) -> None:
+        """Note the growth of an existing disk and its move to another storage than `current`."""
+        slot = disk.slot
+        size = self._grown_size(disk)
+        if size is not None:
+            self.change.grown[slot] = size
+            after["size"] = render_size(size)
+        storage = None if current in (None, disk.storage) else disk.storage
+        if storage is not None:
+            self.change.moved[slot] = storage
+            self.need_space(disk, storage)
+            after[self.file_key] = f"{storage}:moved"
+        if size is not None or storage is not None:
+            self.change.after[slot] = render_option(slot, after, self.schema)
+
+    def _grown_size(self, disk: Disk) -> int | None:
+        """Return the bytes to which a disk grows, or None. Raises ValidationFailed if it shrinks."""
+        size = read_size(self.existing[disk.slot].get("size"))
+        if disk.size is None or size is None or disk.size == size:
+            return None
+        if disk.size > size:
+            return disk.size
+        existing_size, wanted = readable_sizes(size, disk.size)
+        raise ValidationFailed(
+            attempted=f"{self.noun} {disk.slot} of {self.desired.guest.label} was not changed",
+            answer=f"it has {existing_size} and cannot shrink to {wanted}",
+            next_step=f"PVE cannot shrink disks: write {render_size(size)}, or copy to a new disk",
+            reason="shrink",
+        )
+
 
 def with_options(disk: Disk, existing: Mapping[str, str], schema: Schema) -> dict[str, str]:
     """Return the sub-keys of an existing disk, overwritten by the requested ones."""
@@ -97,28 +142,3 @@ def with_options(disk: Disk, existing: Mapping[str, str], schema: Schema) -> dic
             continue
         after[name] = canonical_sub_key(disk.slot, name, value, schema)
     return after
-
-
-def grown_size(
-    label: str, disk: Disk, existing: Mapping[str, str], noun: str = "Disk"
-) -> int | None:
-    """Return the bytes to which the disk grows, or None. Raises ValidationFailed if it shrinks."""
-    size = read_size(existing.get("size"))
-    if disk.size is None or size is None:
-        return None
-    if disk.size == size:
-        return None
-    if disk.size > size:
-        return disk.size
-    existing_size, wanted = readable_sizes(size, disk.size)
-    raise ValidationFailed(
-        attempted=f"{noun} {disk.slot} of {label} was not changed",
-        answer=f"it has {existing_size} and cannot shrink to {wanted}",
-        next_step=f"PVE cannot shrink disks: write {render_size(size)}, or copy to a new disk",
-        reason="shrink",
-    )
-
-
-def new_storage(disk: Disk, current: str | None) -> str | None:
-    """Return the storage that the disk is moved to, or None if it stays on `current`."""
-    return None if current in (None, disk.storage) else disk.storage

@@ -17,7 +17,7 @@ from ....._foundation.core.quantities import GIB, render_gib, render_size
 from ....._foundation.schema.formats import Schema, render_option
 from ....._foundation.schema.lxc import LXC
 from ...config.change import DriveChange
-from ...config.volumes import VolumeUpdate, grown_size, new_storage, with_options
+from ...config.volumes import VolumeUpdate, with_options
 from ...hardware import Disk
 from ..model import DesiredContainer
 from .actual import is_volume, mounts, storage_of, volumes_in
@@ -50,6 +50,8 @@ class _VolumeUpdate(VolumeUpdate):
 
     desired: DesiredContainer
     schema: ClassVar[Schema] = LXC
+    file_key: ClassVar[str] = "volume"
+    noun: ClassVar[str] = "Volume"
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
         """Return the sub-keys of a mount, with the desired ones over the existing ones."""
@@ -83,7 +85,7 @@ class _VolumeUpdate(VolumeUpdate):
             size = disk.size or DEFAULT_SIZE
             written = {**options, "volume": f"{storage}:{render_gib(size)}"}
             options_after = {**options, "volume": f"{storage}:new", "size": render_size(size)}
-            self.change.storages[storage] = _CONTENT
+            self.need_space(disk, storage)
         self.change.sets[disk.slot] = render_option(disk.slot, written, LXC)
         self.change.predicted[disk.slot] = render_option(disk.slot, options_after, LXC)
 
@@ -97,23 +99,9 @@ class _VolumeUpdate(VolumeUpdate):
                 disk, f"it mounts {source}", "Name a free slot, or detach this one first"
             )
         after = with_options(disk, existing, LXC)
-        if after != existing:
-            text = render_option(slot, after, LXC)
-            self.change.sets[slot] = text
-            self.change.predicted[slot] = text
-        if not is_volume(source):
-            return
-        size = grown_size(self.desired.guest.label, disk, existing, "Volume")
-        if size is not None:
-            self.change.grown[slot] = size
-            after["size"] = render_size(size)
-        storage = new_storage(disk, storage_of(source))
-        if storage is not None:
-            self.change.moved[slot] = storage
-            self.change.storages[storage] = _CONTENT
-            after["volume"] = f"{storage}:moved"
-        if size is not None or storage is not None:
-            self.change.after[slot] = render_option(slot, after, LXC)
+        self.set_options(slot, after)
+        if is_volume(source):
+            self.grow_and_move(disk, after, storage_of(source))
 
     def _refusal(self, disk: Disk, why: str, next_step: str) -> ValidationFailed:
         return ValidationFailed(

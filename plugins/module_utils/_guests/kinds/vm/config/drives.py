@@ -16,7 +16,7 @@ from ....._foundation.core.errors import ValidationFailed
 from ....._foundation.core.quantities import render_gib, render_size
 from ....._foundation.schema.formats import QEMU, Schema, render_option
 from ...config.change import DriveChange
-from ...config.volumes import VolumeUpdate, grown_size, new_storage, with_options
+from ...config.volumes import VolumeUpdate, with_options
 from ...hardware import Disk
 from ...marker import Marker, split_notes
 from ..model import DesiredVm
@@ -53,6 +53,8 @@ class _DriveUpdate(VolumeUpdate):
     desired: DesiredVm
     marker: Marker = Marker()
     schema: ClassVar[Schema] = QEMU
+    file_key: ClassVar[str] = "file"
+    noun: ClassVar[str] = "Disk"
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
         """Return the sub-keys of a drive, with the desired ones over the existing ones.
@@ -191,15 +193,9 @@ class _DriveUpdate(VolumeUpdate):
         }
         if disk.import_from:
             self.change.volumes[disk.import_from] = "images" if disk.replaces else "import"
-        self._need_space(disk, storage)
+        self.need_space(disk, storage)
         self.change.sets[slot] = render_option(slot, written)
         self.change.predicted[slot] = render_option(slot, options_after)
-
-    def _need_space(self, disk: Disk, storage: str) -> None:
-        """Note the requirements of a new or moved volume on its storage."""
-        self.change.storages[storage] = "images"
-        if disk.format:
-            self.change.formats[disk.slot] = storage, disk.format
 
     def _allocation_of(self, disk: Disk) -> str:
         """Return the size in the request: 0 for an image, GiB for a disk, 1 for firmware."""
@@ -232,21 +228,8 @@ class _DriveUpdate(VolumeUpdate):
             after.pop("size", None)
             if disk.volume != "none":
                 self.change.volumes[disk.volume] = "iso"
-        if after != existing:
-            text = render_option(slot, after)
-            self.change.sets[slot] = text
-            self.change.predicted[slot] = text
-        size = grown_size(self.desired.guest.label, disk, existing)
-        if size is not None:
-            self.change.grown[slot] = size
-            after["size"] = render_size(size)
-        storage = new_storage(disk, storage_of(existing))
-        if storage is not None:
-            self.change.moved[slot] = storage
-            self._need_space(disk, storage)
-            after["file"] = f"{storage}:moved"
-        if size is not None or storage is not None:
-            self.change.after[slot] = render_option(slot, after)
+        self.set_options(slot, after)
+        self.grow_and_move(disk, after, storage_of(existing))
 
 
 def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
