@@ -136,7 +136,7 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
 
     Before the guest can be used, the VMs that other runs created at the same time are checked. Its
     marker has the name of the run. Its configuration has the uuid that this run chose, if its kind
-    has uuids and it is no clone.
+    has uuids and it is not a clone.
     """
 
     def __init__(self, guest_plan: GuestPlan[AnyDesired]) -> None:

@@ -61,7 +61,8 @@ def _arch_of_template(volume: str) -> str:
 def adopted(desired: DesiredContainer, actual: Actual, cluster: ClusterState) -> DesiredContainer:
     """Return the desired container for an existing container.
 
-    Raises FleetError for a privileged container of nobody, and for a container of another origin.
+    Raises FleetError for a privileged container that would be adopted, and for a container of
+    another origin.
     """
     guest, tags = desired.guest, parse_tags(actual.target.get("tags"))
     if not owns(guest.tenant_tag, tags, guest.tenant_prefix):
