@@ -290,6 +290,14 @@ resources:
     name: {description: 'Its keys, joined by slashes.', type: str, sample: media}
     changed: {description: Whether it differs., type: bool, sample: true}
     plan: {description: Its steps., type: list, elements: str, sample: [Create storage 'media']}
+report:
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
+  returned: success
+  type: list
+  elements: str
+  sample: [+ storage media, 'Plan: 1 to create, 3 unchanged']
 plan:
   description: The required steps, in words. Empty if nothing differs.
   returned: success

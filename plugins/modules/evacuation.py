@@ -188,11 +188,14 @@ evacuation:
       sample: 2}
     seconds: {description: Estimated duration of all moves in seconds., type: int, sample: 340}
 report:
-  description: One line for the node and one for each guest, in readable form.
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
   returned: success
   type: list
   elements: str
-  sample: ['node pve2: evacuated, 12 guests in about 6 min']
+  sample: ['~ acme/web1  moves to node pve3, about 46 s', '  node pve2: pending, about 46 s', 'Plan:
+    1 to change']
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

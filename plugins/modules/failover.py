@@ -318,11 +318,14 @@ recovery_time:
   type: int
   sample: 640
 report:
-  description: One line for each guest.
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
   returned: success
   type: list
   elements: str
-  sample: ['web1 (15046) up: 15046 on node pve1']
+  sample: ['+ acme/web1  up as 15046 on pve1, from nas:backup/vm/15046/2026-11-20T20:15:33Z', 'Done:
+    1 created']
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -159,11 +159,13 @@ power:
     unchanged: {description: Guests that did not reach the state and were left as they are.,
       type: list, elements: str, sample: []}
 report:
-  description: One line for each tier, in readable form.
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
   returned: success
   type: list
   elements: str
-  sample: ['tier 1, guests of start order 1: start db1 (101)']
+  sample: ['~ acme/db1  start in tier 1, guests of start order 1', 'Plan: 1 to change']
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -151,11 +151,14 @@ rebalance:
     size: {description: Bytes that the moves copy., type: int, sample: 8589934592}
     seconds: {description: Estimated duration of all moves in seconds., type: int, sample: 120}
 report:
-  description: One line for the score and one for each guest, in readable form.
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
   returned: success
   type: list
   elements: str
-  sample: ['score 14.2 before, 3.1 after 3 moves of 8 GiB']
+  sample: ['~ acme/web1  moves to node pve3, about 46 s', '  score 14.2 before, 3.1 after 1 move of
+    8 GiB', 'Done: 1 changed']
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

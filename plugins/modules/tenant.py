@@ -371,6 +371,14 @@ vms:
     name: {description: Name of the VM., type: str, sample: web1}
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     node: {description: Node of the VM., type: str, sample: pve1}
+report:
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
+  returned: success
+  type: list
+  elements: str
+  sample: [+ pool 'acme', 'Plan: 1 to create']
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -296,9 +296,8 @@ vms:
   description:
     - The VMs in the order of the list, then the containers, followed by those that O(prune)
       removed. Also returned if VMs failed or the list was rejected.
-    - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
-      RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant) and the
-      error of that VM itself.
+    - With O(details=false), only the keys up to RV(vms[].older_image), and RV(vms[].msg) and
+      RV(vms[].error) of a failure.
     - With RV(refused) and details, only the VMs with mistakes if there are any. If there are none,
       the VMs have no RV(vms[].error), and only the task has an error.
     - A failed task prints ten of the failed VMs, unless Ansible runs with C(-v), or the result is
@@ -383,14 +382,14 @@ other_backup_jobs:
     site: {description: Site of the job., type: str, returned: when the list or its tenants name
       sites, sample: berlin}
 report:
-  description:
-    - Lines to print. They contain the counts, the VMs by RV(vms[].action), the VMs that need a
-      reboot or were rebooted, and for each failed VM its VMID, node, cause, the task with the end
-      of its log, and the next step.
-  returned: always
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
+  returned: success
   type: list
   elements: str
-  sample: ['created 1, unchanged 3', 'created: acme/web4 (10060 on pve2)']
+  sample: ['+ globex/db1  2 cores, 4G, 70G on pve3', '~ acme/web1   memory 2G -> 3G (reboot), tag
+    web added', 'Done: 1 created, 1 changed, 12 unchanged; 1 reboot']
 placement_rules:
   description: Steps for the HA rules and HA resources of C(placement.keep), the planned ones in
     C(plan), and the executed ones in C(done).

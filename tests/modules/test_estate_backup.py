@@ -73,7 +73,7 @@ def test_every_guest_is_in_the_job_that_it_declares(lab: Lab) -> None:
     jobs = {job["schedule"]: (job["action"], job["vms"]) for job in made["backup_jobs"]}
     assert jobs == {"02:30": ("created", [known["web1"]]), "*/6:00": ("created", [known["db1"]])}
     assert coverage(lab) == {"web1": ["02:30"], "db1": ["*/6:00"], "scratch1": []}
-    assert any(line.startswith("backup job fleet-") for line in made["report"])
+    assert any(line.startswith("+ backup job fleet-") for line in made["report"])
     lab.simulator.reset_log()
     again = do(lab, "vms", **estate())
     assert not again["changed"]

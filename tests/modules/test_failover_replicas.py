@@ -134,7 +134,7 @@ def test_networks_and_addresses_change_before_the_start(site: Lab, alone: None) 
     swap = {"10.1.0.0/24": "10.2.0.0/24", "10.2.0.0/24": "10.1.0.0/24"}
     options = given(sim, networks={"vmbr0": "vmbr1", "vmbr1": "vmbr0"}, addresses=swap)
     foreseen = site.run("failover", check=True, **options)
-    assert f"db ({DB}): net0 ip 10.1.0.7/24 becomes 10.2.0.7/24" in foreseen["report"]
+    assert f"  db ({DB}): net0 ip 10.1.0.7/24 becomes 10.2.0.7/24" in foreseen["report"]
     marked = do(site, "failover", **options)
     assert marked["moves"] == foreseen["moves"]
     assert marked["moves"][1]["changes"] == [

@@ -109,7 +109,7 @@ def test_guests_of_an_older_image_are_reported(images: Lab, name: str) -> None:
     again = images.run("vms", **wanted)
     assert (again["changed"], images.simulator.writes()) == (False, [])
     assert again["vms"][0]["older_image"] == older
-    line = f"of an older image (from {NAME}@{OLD}, the source is {NAME}@{NEW} now): {name}"
+    line = f"  of an older image (from {NAME}@{OLD}, the source is {NAME}@{NEW} now): {name}"
     assert line in again["report"]
     pinned: dict[str, Any] = {"vms": [{"name": name, "source": f"{NAME}@{OLD}", "node": "pve2"}]}
     image(images, "pve2", 4, OLD)
@@ -137,7 +137,7 @@ def test_a_container_gets_the_image_of_its_node(images: Lab, name: str) -> None:
     assert made["vms"][0]["node"] == "pve1", made
     newer = images.run("vms", containers=[{"name": name, **wanted, "source": f"base@{OLD}"}])
     assert newer["vms"][0]["older_image"] == {"wanted": f"base@{OLD}", "actual": f"base@{NEW}"}
-    line = f"of an older image (from base@{NEW}, the source is base@{OLD} now): {name}"
+    line = f"  of an older image (from base@{NEW}, the source is base@{OLD} now): {name}"
     assert line in newer["report"]
 
 

@@ -46,7 +46,7 @@ def test_a_preview_and_the_run_are_equal_and_a_second_run_changes_nothing(lab: L
     assert done["plan"] == checked["plan"] == done["done"]
     assert done["diff"] == checked["diff"]
     assert done["rebalance"] == checked["rebalance"]
-    assert done["report"] == checked["report"]
+    assert done["report"][:-1] == checked["report"][:-1]
     found = done["rebalance"]
     assert found["score_after"] < found["score_before"]
     by_node = [node for vmid, (node, _runs) in places(lab).items() if vmid > 300]

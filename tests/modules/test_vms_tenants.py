@@ -180,7 +180,7 @@ def test_one_run_works_on_several_sites(berlin: Lab, munich: Lab) -> None:
     assert made["diff"] == foreseen["diff"]
     assert [row.get("site") for row in made["vms"]] == ["berlin", "munich", "munich", None]
     assert [row["vmid"] for row in made["vms"]][:2] == [500, 500]
-    assert "500 on pve2, site berlin" in made["report"][1]
+    assert made["report"][0].startswith("+ acme/web1 (site berlin) ")
     number = {row["name"]: row["vmid"] for row in made["vms"]}
     assert vm_names(berlin) == {"500 web1", f"{number['plain']} plain"}
     assert vm_names(munich) == {"500 web1", f"{number['dr1']} dr1"}
@@ -252,8 +252,8 @@ def test_site_needs_to_be_defined(berlin: Lab) -> None:
     assert "both host and site are given" in made["msg"]
 
 
-def test_report_of_a_choice_without_a_vm_has_the_cause_alone(berlin: Lab) -> None:
+def test_a_choice_without_a_vm_is_refused(berlin: Lab) -> None:
     made = berlin.run("vms", tenants=["acm"], vms=[{"name": "a", "tenant": "acme"}])
     assert made["refused"]
     assert "tenants names acm" in made["msg"]
-    assert (made["report"], made["vms"]) == ([made["msg"]], [])
+    assert (made["report"], made["vms"]) == (["Plan: nothing to do"], [])

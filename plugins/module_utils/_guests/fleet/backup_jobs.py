@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.result import Result
+from ..._foundation.core.texts.plan_lines import with_lines
 from ..._protection.backup.job.coverage import other_jobs
 from ..._protection.backup.job.declared import NO_JOB, DeclaredGuest
 from ..._protection.backup.job.maintain import (
@@ -107,9 +108,7 @@ def _vmid_of(outcome: VmOutcome) -> int | None:
     return None if vmid is None else int(vmid)
 
 
-def with_jobs(
-    result: Result, found: Sequence[tuple[str, JobsOutcome]], *, check_mode: bool
-) -> Result:
+def with_jobs(result: Result, found: Sequence[tuple[str, JobsOutcome]]) -> Result:
     """Return the result of the guests, with the jobs of each site added (pure)."""
     rows: list[dict[str, Any]] = []
     diffs: list[Any] = list(result.diff) if isinstance(result.diff, list) else []
@@ -122,14 +121,14 @@ def with_jobs(
         for name, vmids in outcome.others.items():
             others.append({"name": name, "vms": list(vmids), **place})
             guests = counted(len(vmids), "guest")
-            lines.append(f"backup job {name} of no estate has {guests} of this run too")
+            lines.append(f"  backup job {name} of no estate has {guests} of this run too")
         diffs += diffs_of(outcome)
-        lines += [f"Preview: {line}" if check_mode else line for line in lines_of(of_site)]
+        lines += lines_of(of_site)
         if outcome.error is not None:
-            lines.append(outcome.error.message)
+            lines.append(f"! {outcome.error.message}")
             failure = failure or outcome.error
     jobs = {"backup_jobs": rows, "other_backup_jobs": others}
-    values = {**result.values, **jobs, "report": [*result.values["report"], *lines]}
+    values = {**result.values, **jobs, "report": with_lines(result.values["report"], lines)}
     changed = result.changed or any(outcome.changed for _site, outcome in found)
     return replace(
         result, changed=changed, values=values, diff=diffs or result.diff, failure=failure

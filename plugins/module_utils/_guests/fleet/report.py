@@ -15,6 +15,7 @@ from ..._foundation.core.errors import FleetError
 from ..._foundation.core.failures.several import FailedGuest, failure_of
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.result import Result
+from ..._foundation.core.texts.plan_lines import ACTIONS, FAILED, plan_lines, with_lines
 from ..guest.describe import WAITS_FOR_STOP, conditions_of_failure
 from ..guest.plan.origin import find_older_image
 from ..guest.registry import LISTS, ListKind
@@ -23,10 +24,8 @@ from .listed import read_tenants
 from .pace import restarts
 from .placement_rules import RulesOutcome
 from .plan import PlannedGuest
-from .summary import ACTIONS, lines_of
+from .summary import lines_of
 
-# The report of a refused list names at most this many mistakes.
-_MAX_CAUSES = 20
 # The row of a VM in a run that failed before any VM was worked on.
 _NOT_WORKED_ON: Mapping[str, Any] = {
     "vmid": None,
@@ -48,16 +47,16 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     """Return the result of the run; without `details` a row has only the outcome of its VM."""
     rows: list[dict[str, Any]] = []
     failures: dict[int, FailedGuest] = {}
-    diffs: list[dict[str, Any]] = []
+    diffs: dict[int, dict[str, Any]] = {}
     labels = [one.planned.item.desired.guest.label for one in outcomes]
     for index, outcome in enumerate(outcomes):
         rows.append(row_of(outcome))
         if outcome.error is not None:
             failures[index] = FailedGuest(labels[index], outcome.error)
         if outcome.result is not None and outcome.result.changed:
-            diffs.append(_headed(outcome, outcome.result))
+            diffs[index] = _headed(outcome, outcome.result)
     counts = Counter(row["action"] for row in rows)
-    lines = lines_of(rows, failures, check_mode=check_mode)
+    lines = lines_of(rows, diffs, failures, check_mode=check_mode)
     warnings = _warnings(outcomes, rows, counts["kept"])
     failure = failure_of(list(failures.values()), labels)
     changed = any(row["changed"] for row in rows)
@@ -70,7 +69,7 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
         "report": lines,
     }
     nothing: dict[str, Any] = {"before": {}, "after": {}}
-    return Result(changed, values, diffs or nothing, warnings, failure)
+    return Result(changed, values, list(diffs.values()) or nothing, warnings, failure)
 
 
 def with_rules(result: Result, outcomes: Sequence[RulesOutcome]) -> Result:
@@ -79,13 +78,13 @@ def with_rules(result: Result, outcomes: Sequence[RulesOutcome]) -> Result:
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     plan = [step for one in results for step in one.values["plan"]]
     done = [step for one in results for step in one.values["done"]]
-    lines = [f"placement: {step}" for step in plan]
+    lines = [f"  placement: {step}" for step in plan]
     for error in errors:
         done += error.details.get("done", ())
-        lines.append(f"placement failed with {error.category}: {error.message}")
+        lines.append(f"! placement failed with {error.category}: {error.message}")
     values = {
         **result.values,
-        "report": [*result.values["report"], *lines],
+        "report": with_lines(result.values["report"], lines),
         "placement_rules": {"plan": plan, "done": done},
     }
     warnings = [*result.warnings, *(text for outcome in outcomes for text in outcome.warnings)]
@@ -112,24 +111,22 @@ def _joined_diffs(first: Any, more: Sequence[Any]) -> Any:
 def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str, Any]:
     """Return the values of a run that failed before any VM was worked on.
 
-    The message of the task contains the cause; a row has an error only if its own VM has a
-    mistake. If any row has an error, only the rows with errors are returned, so a typing error is
-    easy to find. `arguments` may be invalid and have any shape.
+    The message of the task contains the cause. With details, a row has an error only if its own VM
+    has a mistake; if any row has an error, only the rows with errors are returned, so a typing error
+    is easy to find. Without details, all VMs are returned with an error. `arguments` may be invalid
+    and have any shape.
     """
     own: dict[tuple[str, int], Mapping[str, Any]] = {}
-    causes: list[str] = []
     for one in error.details.get("vms", ()):
         own[one["list"], one["index"]] = {"msg": one["msg"], "error": one["error"]}
-        causes.append(f"{one['vm']}: {one['msg']}")
-    if not causes:
-        causes.append(error.message)
     rows = _refused_rows(arguments, own)
     summary = dict.fromkeys(ACTIONS, 0)
-    summary["failed"] = len(rows)
-    lines = causes[:_MAX_CAUSES]
-    if rows:
-        lines.insert(0, f"failed {len(rows)}")
-    if arguments.get("details") is not False:
+    summary[FAILED] = len(rows)
+    lines = plan_lines([], check_mode=True, unlisted_failures=len(rows))
+    if arguments.get("details") is False:
+        whole = error.as_result()
+        rows = [{**_NOT_WORKED_ON, **whole, **row} for row in rows]
+    else:
         reported = [row for row in rows if "error" in row] or rows
         rows = [{**_NOT_WORKED_ON, **row} for row in reported]
     return {"vms": rows, "refused": True, "summary": summary, "report": lines}

@@ -131,7 +131,7 @@ def _reported(works: Sequence[SiteWork], params: Mapping[str, Any], check_mode: 
     details = params.get("details") is not False
     result = report(outcomes, check_mode=check_mode, details=details)
     jobs = [(work.site, work.jobs) for work in works if work.jobs is not None]
-    result = with_jobs(result, jobs, check_mode=check_mode)
+    result = with_jobs(result, jobs)
     result = replace(result, warnings=(*result.warnings, *notes))
     return with_rules(result, [work.rules for work in works])
 

@@ -11,14 +11,26 @@ from typing import Any
 
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.failures.several import FailedGuest, by_cause
-from ..._foundation.core.formatting import first_of
+from ..._foundation.core.formatting import counted, first_of
+from ..._foundation.core.quantities import render_size
+from ..._foundation.core.texts.plan_lines import (
+    CHANGED,
+    CREATED,
+    FAILED,
+    KEPT,
+    REMOVED,
+    PlanLine,
+    describe_change,
+    describe_new,
+    disk_sizes,
+    plan_lines,
+)
 from ..guest.plan.origin import origins
 from ..guest.registry import list_of_key
 
-ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
 # Number of lines that are shown of the end of a task's log.
 _LOG_LINES = 10
-# This many failures are explained; the line with all failed VMs has the category of each.
+# This many causes of failures are explained.
 _EXPLAINED = 20
 _NAMES = 20
 
@@ -26,59 +38,67 @@ Row = Mapping[str, Any]
 
 
 def lines_of(
-    rows: Sequence[Row], failures: Mapping[int, FailedGuest], *, check_mode: bool
+    rows: Sequence[Row],
+    diffs: Mapping[int, Mapping[str, Any]],
+    failures: Mapping[int, FailedGuest],
+    *,
+    check_mode: bool,
 ) -> list[str]:
-    """Return the lines; VMs without a change are only counted, and each cause is explained once.
+    """Return the lines; guests without a change are only counted, and each cause is explained once.
 
-    `failures` has the index of a row as its key.
+    `diffs` and `failures` have the index of a row as their key.
     """
-    lines = [_counts(rows, check_mode)]
-    named: dict[str, list[str]] = {action: [] for action in ACTIONS}
-    for row in rows:
-        named[row["action"]].append(_named(row))
-    del named["unchanged"]
-    for action, names in named.items():
-        lines += _line(action, names)
-    lines += _waiting(rows)
-    lines += _older(rows)
-    rebooted = [_label(row) for row in rows if row["rebooted"]]
-    lines += _line("rebooted", rebooted)
-    return lines + _failures(rows, failures)
+    explained = _explained(rows, failures)
+    lines: list[PlanLine] = []
+    for at, row in enumerate(rows):
+        reason = ""
+        if row["action"] == KEPT:
+            reason = "not removed, because other guests failed"
+        elif at in diffs:
+            reason = _reason(row, diffs[at])
+        if row["action"] != FAILED:
+            lines.append(PlanLine(row["action"], _label(row), reason, reboots=row["rebooted"]))
+        elif at in explained:
+            lines.append(explained[at])
+    more, uncounted = [*_waiting(rows), *_older(rows)], len(failures) - len(explained)
+    return plan_lines(lines, check_mode=check_mode, more=more, unlisted_failures=uncounted)
 
 
-def _line(what: str, names: Sequence[str]) -> list[str]:
-    """Return one line with the names, or no line without names."""
-    if not names:
-        return []
-    return [f"{what}: {', '.join(names)}"]
+def _reason(row: Row, diff: Mapping[str, Any]) -> str:
+    """Return the change of a guest in a few words."""
+    before, after = diff["before"], diff["after"]
+    if row["action"] == CREATED:
+        return describe_new(after)
+    if row["action"] == CHANGED:
+        return ", ".join(describe_change(before, after, row["pending"]))
+    if row["action"] == REMOVED:
+        return _removed(row, before)
+    return ""
 
 
-def _counts(rows: Sequence[Row], check_mode: bool) -> str:
-    """Return the number of VMs of each action."""
-    number_of = dict.fromkeys(ACTIONS, 0)
-    number_of["waiting for a reboot"] = 0
-    for row in rows:
-        number_of[row["action"]] += 1
-        if row["pending"]:
-            number_of["waiting for a reboot"] += 1
-    counts = [f"{what} {number}" for what, number in number_of.items() if number]
-    total = ", ".join(counts) or "there is no guest to work on"
-    if check_mode:
-        return f"Preview: {total}"
-    return total
+def _removed(row: Row, before: Mapping[str, Any]) -> str:
+    parts = [str(before.get("status") or "")]
+    if row["node"]:
+        parts[0] = f"{parts[0]} on {row['node']}".strip()
+    sizes = disk_sizes(before)
+    if sizes:
+        parts.append(f"{counted(len(sizes), 'disk')} of {render_size(sum(sizes))}")
+    if row["pruned"]:
+        parts.append("not in the estate")
+    return ", ".join(part for part in parts if part)
 
 
 def _waiting(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each set of options that waits for a reboot, with its VMs."""
+    """Return a line for each set of options of unchanged guests that waits for a reboot."""
     by_options: dict[str, list[str]] = {}
     for row in rows:
         options = ", ".join(row["pending"])
-        if options:
+        if options and row["action"] != CHANGED:
             by_options.setdefault(options, []).append(_label(row))
-    lines: list[str] = []
-    for options, labels in by_options.items():
-        lines += _line(f"waiting for a reboot ({options})", labels)
-    return lines
+    return [
+        f"  waiting for a reboot ({options}): {first_of(labels, _NAMES)}"
+        for options, labels in by_options.items()
+    ]
 
 
 def _older(rows: Sequence[Row]) -> list[str]:
@@ -91,75 +111,55 @@ def _older(rows: Sequence[Row]) -> list[str]:
                 f"from {origins(older['actual'])}, the source is {origins(older['wanted'])} now"
             )
             by_images.setdefault(images, []).append(_label(row))
-    lines: list[str] = []
-    for images, labels in by_images.items():
-        lines += _line(f"of an older image ({images})", labels)
-    return lines
+    return [
+        f"  of an older image ({images}): {first_of(labels, _NAMES)}"
+        for images, labels in by_images.items()
+    ]
 
 
-def _failures(rows: Sequence[Row], failures: Mapping[int, FailedGuest]) -> list[str]:
-    """Return the lines that explain the failures."""
-    groups = by_cause(list(failures.values()))
-    row_of = {id(failed): rows[at] for at, failed in failures.items()}
-    lines: list[str] = []
-    for first, *same in groups[:_EXPLAINED]:
-        lines += _failure(row_of[id(first)], first.error)
+def _explained(rows: Sequence[Row], failures: Mapping[int, FailedGuest]) -> dict[int, PlanLine]:
+    """Return the line of the first guest of each cause, by the index of its row."""
+    index_of = {id(failed): at for at, failed in failures.items()}
+    found: dict[int, PlanLine] = {}
+    for first, *same in by_cause(list(failures.values()))[:_EXPLAINED]:
+        at = index_of[id(first)]
+        details = _details(rows[at], first.error)
         if same:
-            others = [_label(row_of[id(failed)]) for failed in same]
-            shortened = first_of(others, _NAMES)
-            lines.append(f"    the same: {shortened}")
-    rest = sum(map(len, groups[_EXPLAINED:]))
-    if rest:
-        lines.append(f"{rest} more failed for other causes: see the msg of each VM in vms")
-    return lines
+            others = [_label(rows[index_of[id(failed)]]) for failed in same]
+            details.append(f"the same: {first_of(others, _NAMES)}")
+        found[at] = PlanLine(
+            FAILED, _label(rows[at]), _cause(rows[at], first.error), tuple(details)
+        )
+    return found
 
 
-def _failure(row: Row, error: FleetError) -> list[str]:
-    """Return the lines that help to repair one VM: place, cause, end of the log, next step."""
-    place = "no VMID"
-    if row["vmid"]:
-        place = f"VMID {row['vmid']}"
-    if row["node"]:
-        place += f" on node {row['node']}"
+def _cause(row: Row, error: FleetError) -> str:
+    """Return the reason why a guest failed, with its place if it was changed before."""
     parts = filter(None, (error.attempted, error.answer or error.reason))
-    cause = _one_line(": ".join(parts)) or error.message
-    lines = [f"{_label(row)} ({place}) failed with {error.category}", f"    cause: {cause}"]
+    cause = ": ".join(parts) or error.message
+    if not row["changed"]:
+        return f"not changed: {cause}"
+    place = f"VMID {row['vmid']}" if row["vmid"] else "no VMID"
+    if row["node"]:
+        place += f" on {row['node']}"
+    return f"not finished ({place}): {cause}"
+
+
+def _details(row: Row, error: FleetError) -> list[str]:
+    """Return the lines that help to repair a guest: task, end of the log, steps, next step."""
+    lines = [f"category: {error.category}"]
     if error.upid:
-        lines.append(f"    task: {error.upid}")
-    lines += [f"    log: {line}" for line in error.log[-_LOG_LINES:]]
-    lines += _line("    done before", row.get("done", ()))
+        lines.append(f"task: {error.upid}")
+    lines += [f"log: {line}" for line in error.log[-_LOG_LINES:]]
+    done = row.get("done")
+    if done:
+        lines.append(f"done before: {', '.join(done)}")
     if error.next_step:
-        lines.append(f"    next step: {_one_line(error.next_step)}")
+        lines.append(f"next step: {error.next_step}")
     return lines
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _label(row: Row) -> str:
     name = row["name"] or f"{list_of_key(row['kind']).kind.noun} {row['vmid']}"
-    if row["tenant"]:
-        return f"{row['tenant']}/{name}"
-    return str(name)
-
-
-def _named(row: Row) -> str:
-    """Return the label of a VM with the category of its failure, or else with its place."""
-    places: list[str] = []
-    if row.get("error"):
-        places.append(row["error"]["category"])
-    elif row["vmid"]:
-        places.append(_place(row))
-    if row.get("site"):
-        places.append(f"site {row['site']}")
-    label = _label(row)
-    if not places:
-        return label
-    return f"{label} ({', '.join(places)})"
-
-
-def _place(row: Row) -> str:
-    if row["node"]:
-        return f"{row['vmid']} on {row['node']}"
-    return str(row["vmid"])
+    label = f"{row['tenant']}/{name}" if row["tenant"] else str(name)
+    return f"{label} (site {row['site']})" if row.get("site") else label

@@ -13,6 +13,15 @@ from typing import Any
 from ..._foundation.api.client import Client
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.result import Result
+from ..._foundation.core.texts.plan_lines import (
+    CHANGED,
+    CREATED,
+    REMOVED,
+    UNCHANGED,
+    PlanLine,
+    describe_change,
+    plan_lines,
+)
 from ..._foundation.resource.execute import after_writes
 from .desired import DeclaredItem, read_exact, read_items
 from .generated.sections import SECTIONS
@@ -43,8 +52,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     planned = plan_file(params, PlannedReader(client))
     changes = [one for one in planned if one.preview.changed]
     if check_mode or not changes:
-        return _result(planned, changes, [one.preview for one in planned])
-    return _result(planned, changes, list(_carried_out(changes, client)))
+        return _result(planned, [one.preview for one in planned], check_mode=check_mode)
+    return _result(planned, list(_carried_out(changes, client)), check_mode=False)
 
 
 def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[PlannedItem]:
@@ -126,9 +135,10 @@ def _carried_out(changes: Sequence[PlannedItem], client: Client) -> Iterator[Res
 
 
 def _result(
-    planned: Sequence[PlannedItem], changes: Sequence[PlannedItem], results: Sequence[Result]
+    planned: Sequence[PlannedItem], results: Sequence[Result], *, check_mode: bool
 ) -> Result:
     """Return the result of the file; `results` are the results of the changes, or all previews."""
+    changes = [one for one in planned if one.preview.changed]
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for one in changes:
@@ -138,11 +148,27 @@ def _result(
             after.setdefault(one.item.section.name, {})[one.item.name] = diff["after"]
     values = {
         "resources": [_describe(one) for one in planned],
+        "report": plan_lines([_line(one) for one in planned], check_mode=check_mode),
         "plan": [step for one in changes for step in one.steps],
         "done": [step for result in results for step in result.values.get("done") or ()],
     }
     warnings = tuple(dict.fromkeys(text for result in results for text in result.warnings))
     return Result(bool(changes), values, {"before": before, "after": after}, warnings)
+
+
+def _line(one: PlannedItem) -> PlanLine:
+    """Return the line of a resource: its difference, or its steps if its section has no table."""
+    section, diff = one.item.section, one.preview.diff
+    label = f"{section.name.removesuffix('s').replace('_', ' ')} {one.item.name}".rstrip()
+    if not one.preview.changed:
+        return PlanLine(UNCHANGED, label)
+    if section.table is None or not isinstance(diff, Mapping):
+        return PlanLine(CHANGED, label, "; ".join(one.steps))
+    if not one.exists:
+        return PlanLine(CREATED, label)
+    if not diff["after"]:
+        return PlanLine(REMOVED, label)
+    return PlanLine(CHANGED, label, ", ".join(describe_change(diff["before"], diff["after"])))
 
 
 def _describe(one: PlannedItem) -> dict[str, Any]:

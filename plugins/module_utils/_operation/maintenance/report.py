@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..._foundation.cluster.state import VmRow
+from ..._foundation.cluster.tenant import tenant_of
 from ..._foundation.core.errors import Conflict, FleetError, NodeUnhealthy, TaskTimeout
 from ..._foundation.core.failures.several import FailedGuest, failure_of_several
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.result import Result
+from ..._foundation.core.texts.plan_lines import CHANGED, FAILED, PlanLine, plan_lines
 from ..._guests.guest.registry import list_of
 from ..._infrastructure.node.record import NodeRecord
 from .model import HA, MIGRATE, RESTART, START, STAY, STOP, GuestDecision, MaintenanceOptions
@@ -59,12 +61,22 @@ def row_of(decision: GuestDecision) -> dict[str, Any]:
     }
 
 
-def line_of(decision: GuestDecision) -> str:
-    """Return one line about a guest."""
-    text = f"{decision.label} {_WORDS[decision.action].format(target=decision.target)}"
+def tenant_label(row: VmRow, prefix: str) -> str:
+    """Return a guest as C(TENANT/NAME), without a tenant as its name."""
+    name = row.own_name or f"{row.type} {row.vmid}"
+    tenant, _why = tenant_of(row.tags, prefix)
+    return f"{tenant}/{name}" if tenant else name
+
+
+def line_of(decision: GuestDecision, prefix: str) -> PlanLine:
+    """Return the line about a guest."""
+    reason = _WORDS[decision.action].format(target=decision.target)
     if decision.seconds:
-        text += f", about {duration(decision.seconds)}"
-    return f"{text}: {decision.why}" if decision.why else text
+        reason += f", about {duration(decision.seconds)}"
+    if decision.why:
+        reason += f": {decision.why}"
+    action = FAILED if decision.action == STAY else CHANGED
+    return PlanLine(action, tenant_label(decision.row, prefix), reason)
 
 
 def estimate(decisions: Iterable[GuestDecision], parallel: int) -> float:
@@ -94,13 +106,17 @@ def result_of(progress: MaintenanceProgress, failure: FleetError | None = None) 
 
 
 def _lines(progress: MaintenanceProgress, seconds: float) -> list[str]:
-    moving = [one for one in progress.decisions if one.action in MOVES]
-    head = f"node {progress.options.node}: {progress.phase}"
-    if moving:
-        head += f", {counted(len(moving), 'guest')} in about {duration(seconds)}"
+    """Return a line for each guest, one about the node, and the counts. `done` is empty in check
+    mode.
+    """
+    options = progress.options
+    about = f"  node {options.node}: {progress.phase}"
+    if any(one.action in MOVES for one in progress.decisions):
+        about += f", about {duration(seconds)}"
     if progress.resting:
-        head += f", without {counted(progress.resting, 'guest')} not running"
-    return [head, *map(line_of, progress.decisions)]
+        about += f", without {counted(progress.resting, 'guest')} not running"
+    rows = [line_of(one, options.tenant_prefix) for one in progress.decisions]
+    return plan_lines(rows, check_mode=not progress.done, more=[about])
 
 
 def diff_of(node: str, decisions: Sequence[GuestDecision]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.api.layers.caching import CachingReader
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.result import Result
+from ..._foundation.core.texts.plan_lines import UNCHANGED, PlanLine, lines_of_diff, plan_lines
 from ..access.checks.user_check import precheck_user
 from ..access.login.credentials import LoginKeeper
 from ..access.role import precheck_role
@@ -132,6 +133,8 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         name = current_token(tenant, final)
         lines += token_warnings(tenant, final, name, client.clock.time())
     diff = with_repair(networks.with_diff(diff_of(whole)), keeper.label, repair)
+    changes = lines_of_diff(diff["before"], diff["after"]) or [PlanLine(UNCHANGED, tenant.label)]
+    values["report"] = plan_lines(changes, check_mode=check_mode)
     return Result(
         bool(whole or networks.parts or repair), values, diff, tuple(dict.fromkeys(lines))
     )

@@ -11,7 +11,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.report import refused_values
 
 
-def test_summary_has_the_cause_of_a_refused_run() -> None:
+def test_the_lines_of_a_refused_run_count_its_vms() -> None:
+    """The message of the task has the cause, and Ansible prints it."""
     refused = AuthenticationError(attempted="Could not log in", answer="no ticket")
     values = refused_values({"vms": [{"name": "a"}, {"name": "b"}]}, refused)
-    assert values["report"] == ["failed 2", "Could not log in: no ticket."]
+    assert values["report"] == ["Plan: 2 refused"]

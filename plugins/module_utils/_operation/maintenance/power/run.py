@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ...._foundation.core.errors import ConfigurationError, FleetError
 from ...._foundation.core.formatting import counted
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import CHANGED, FAILED, PlanLine, plan_lines
 from ...._foundation.resource.execute import after_writes
 from ...._guests.guest.flow.apply import require_permitted
 from ...._guests.guest.registry import list_of
 from ...._guests.guest.start_order import LAST
 from ..guests import fingerprint
 from ..read import read_members
-from ..report import failed
+from ..report import failed, tenant_label
 from .execute import await_running_tasks, find_unhealthy, switch_tier
 from .options import LEAVE, RECORDED, PowerOptions, read_options
 from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
@@ -59,7 +60,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         require_permitted(client, [turn.planned.vm_plan for turn in estate.turns])
     if not check_mode:
         _execute(client, options, work, recorded)
-    return _result(options, work)
+    return _result(options, work, check_mode)
 
 
 def _read_record(options: PowerOptions) -> dict[int, str] | None:
@@ -115,7 +116,7 @@ def _execute(
         write_stopped(options.record, {})
 
 
-def _result(options: PowerOptions, work: _PowerRun) -> Result:
+def _result(options: PowerOptions, work: _PowerRun, check_mode: bool) -> Result:
     turns = work.estate.turns
     plan = [text for turn in turns for text in turn.summaries]
     unchanged = {one.label: one.why for one in work.estate.refused}
@@ -139,7 +140,7 @@ def _result(options: PowerOptions, work: _PowerRun) -> Result:
             ],
             "unchanged": sorted(unchanged),
         },
-        "report": _lines(options, work.estate),
+        "report": plan_lines(_lines(options, work), check_mode=check_mode),
         "plan": plan,
         "done": work.done,
     }
@@ -170,11 +171,19 @@ def _diff(options: PowerOptions, turns: list[OrderedGuest]) -> dict[str, Any]:
     }
 
 
-def _lines(options: PowerOptions, estate: PowerEstate) -> list[str]:
-    """Return one line for each tier, for people."""
-    word = "start" if options.starts else "stop"
-    lines: list[str] = []
-    for number, tier in enumerate(estate.tiers, start=1):
-        names = ", ".join(turn.label for turn in tier)
-        lines.append(f"tier {number}, {name_of(tier)}: {word} {names}")
-    return lines or [f"nothing to {word}"]
+def _lines(options: PowerOptions, work: _PowerRun) -> list[PlanLine]:
+    """Return one line for each guest, in the order of the run."""
+    word, prefix = "start" if options.starts else "stop", options.limits.tenant_prefix
+    lines: list[PlanLine] = []
+    for number, tier in enumerate(work.estate.tiers, start=1):
+        for turn in tier:
+            label, error = tenant_label(turn.row, prefix), work.errors.get(turn.row.vmid)
+            if error is None:
+                reason = f"{word} in tier {number}, {name_of(tier)}"
+                lines.append(PlanLine(CHANGED, label, reason))
+            else:
+                lines.append(PlanLine(FAILED, label, f"not changed: {error.message}"))
+    for one in work.estate.refused:
+        label = tenant_label(one.row, prefix)
+        lines.append(PlanLine(FAILED, label, f"not changed: {one.why}"))
+    return lines

@@ -18,6 +18,7 @@ from ...._foundation.core.formatting import counted
 from ...._foundation.core.poll import poll
 from ...._foundation.core.quantities import GIB, parse_size, readable_size
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import FAILED, PlanLine, plan_lines
 from ...._foundation.resource.execute import after_writes
 from ...._guests.guest.flow.apply import require_permitted
 from ...._guests.kinds.words import TYPES
@@ -25,7 +26,7 @@ from ..execute import MaintenanceOutcomes, execute
 from ..model import MaintenanceOptions
 from ..options import read_moves, read_placement
 from ..read import MaintenanceFacts, read_facts
-from ..report import blocked, diff_of, estimate, failed, line_of, row_of
+from ..report import blocked, diff_of, estimate, failed, line_of, row_of, tenant_label
 from ..standing import find_late, find_unrest
 from ..times.windows import remaining
 from .plan import RebalanceLimits, RebalancePlan, plan_rebalance
@@ -131,7 +132,7 @@ def _result(
             "size": found.size,
             "seconds": round(estimate(found.moves, options.parallel)),
         },
-        "report": _lines(found, after),
+        "report": _lines(found, after, options.tenant_prefix, check_mode=not moved.done),
         "plan": plan,
         "done": moved.done,
     }
@@ -142,12 +143,16 @@ def _result(
     return Result(changed, values, diff, tuple(moved.warnings), failure)
 
 
-def _lines(found: RebalancePlan, after: NodeBalance) -> list[str]:
-    """Return the report for people: the score, each move, and each guest that cannot move."""
+def _lines(found: RebalancePlan, after: NodeBalance, prefix: str, *, check_mode: bool) -> list[str]:
+    """Return the report for people: each move, each guest that cannot move, and the score."""
     moves = counted(len(found.moves), "move")
-    head = (
-        f"score {found.before.score:.1f} before, {after.score:.1f} after {moves} "
+    score = (
+        f"  score {found.before.score:.1f} before, {after.score:.1f} after {moves} "
         f"of {readable_size(found.size)}"
     )
-    staying = [f"{one.label} stays: {one.why}" for one in found.staying]
-    return [head, *map(line_of, found.moves), *staying]
+    rows = [line_of(one, prefix) for one in found.moves]
+    rows += [
+        PlanLine(FAILED, tenant_label(one.row, prefix), f"stays: {one.why}")
+        for one in found.staying
+    ]
+    return plan_lines(rows, check_mode=check_mode, more=[score])

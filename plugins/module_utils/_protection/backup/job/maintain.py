@@ -259,5 +259,6 @@ def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if row["action"] != "unchanged":
             guests = counted(len(row["vms"]), "guest")
             place = f"{row['schedule']} to {row['storage']}"
-            lines.append(f"backup job {row['name']} ({place}) {row['action']}: {guests}")
+            sign = {"created": "+", "deleted": "-"}.get(row["action"], "~")
+            lines.append(f"{sign} backup job {row['name']} ({place}): {guests}")
     return lines

@@ -11,6 +11,14 @@ from typing import Any
 
 from ...._foundation.core.failures.several import FailedGuest, failure_of_several
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import (
+    CREATED,
+    FAILED,
+    UNCHANGED,
+    PlanLine,
+    plan_lines,
+    with_lines,
+)
 from ...._foundation.core.times import iso
 from ...._guests.guest.plan.archive import warn_of_unsaved
 from ...._guests.guest.start_order import LAST
@@ -19,7 +27,7 @@ from .desired import DesiredFailover
 from .execute import FailoverResult, empty_result
 from .plan import KEEP, FailoverPlan, PlannedRecovery
 
-PLANNED, UP, RESTORED, UNCHANGED, FAILED = "planned", "up", "restored", "unchanged", "failed"
+PLANNED, UP, RESTORED = "planned", "up", "restored"
 _COPY = {"copy_vmid": "new_vmid", "copy_name": "new_name"}
 
 
@@ -31,7 +39,7 @@ def preview(desired: DesiredFailover, plan: FailoverPlan, context: DrillContext)
         outcome = UNCHANGED if one.action == KEEP else PLANNED
         place = {"new_vmid": one.vmid, "new_name": one.name, "node": one.node}
         rows.append({**row, **place, "outcome": outcome})
-    values = _values(desired, plan, context, rows)
+    values = _values(desired, plan, context, rows, check_mode=True)
     return Result(bool(plan.steps), values, _diff(plan), _warnings(plan))
 
 
@@ -51,8 +59,12 @@ def report(
             failures.append(FailedGuest(one.incoming.label, guest.error))
     labels = [one.incoming.label for one, _guest in result.guests]
     failure = failure_of_several(failures, labels) if failures else None
-    values = _values(desired, plan, context, rows)
+    values = _values(desired, plan, context, rows, check_mode=False)
+    age = values["recovery_point"]
+    oldest = "" if age is None else f", the oldest data is {age} s old"
+    times = [f"  the guests were up after {round(seconds)} s{oldest}"]
     values |= {"done": result.done, "recovery_time": round(seconds)}
+    values["report"] = with_lines(values["report"], times)
     return Result(bool(result.done), values, _diff(plan), _warnings(plan), failure=failure)
 
 
@@ -75,11 +87,15 @@ def _values(
     plan: FailoverPlan,
     context: DrillContext,
     rows: Sequence[Mapping[str, Any]],
+    *,
+    check_mode: bool,
 ) -> dict[str, Any]:
     skipped: list[dict[str, Any]] = []
+    lines = [_line(row) for row in rows]
     for chosen, reason in plan.chosen.skipped:
         vmid, name = chosen.archive.vmid, chosen.name
         skipped.append({"vmid": vmid, "name": name, "reason": reason})
+        lines.append(PlanLine(FAILED, name or str(vmid), f"left out: {reason}"))
     ages = [int(row["archive_age"]) for row in rows]
     return {
         "run": desired.run,
@@ -90,7 +106,7 @@ def _values(
         "skipped": skipped,
         "recovery_point": max(ages, default=None),
         "recovery_time": None,
-        "report": [*map(_line, rows), *map(_skipped_line, skipped)],
+        "report": plan_lines(lines, check_mode=check_mode),
         "plan": list(plan.steps),
         "done": [],
     }
@@ -106,17 +122,18 @@ def _warnings(plan: FailoverPlan) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _line(row: Mapping[str, Any]) -> str:
-    guest = f"{row['name']} ({row['vmid']}) {row['outcome']}"
+def _line(row: Mapping[str, Any]) -> PlanLine:
+    name = row["name"] or f"{row['type']} {row['vmid']}"
+    label = f"{row['tenant']}/{name}" if row.get("tenant") else name
     if row["msg"]:
-        return f"{guest}: {row['msg']}"
+        return PlanLine(FAILED, label, f"{row['outcome']}: {row['msg']}")
+    action = UNCHANGED if row["outcome"] == UNCHANGED else CREATED
     left_out = ", ".join(row["left_out"])
     without = f", without the data of {left_out}" if left_out else ""
-    return f"{guest}: {row['new_vmid']} on node {row['node']}, from {row['volume']}{without}"
-
-
-def _skipped_line(row: Mapping[str, Any]) -> str:
-    return f"{row['name']} ({row['vmid']}) left out: {row['reason']}"
+    reason = (
+        f"{row['outcome']} as {row['new_vmid']} on {row['node']}, from {row['volume']}{without}"
+    )
+    return PlanLine(action, label, reason)
 
 
 def _diff(plan: FailoverPlan) -> dict[str, list[str]]:

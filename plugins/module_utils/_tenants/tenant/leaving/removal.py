@@ -17,6 +17,7 @@ from ...._foundation.cluster.state import VmRow, with_names, with_other_names
 from ...._foundation.core.errors import ConfigurationError, StrayGuests
 from ...._foundation.core.failures.several import FailedGuest, failure_of_several
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import UNCHANGED, PlanLine, lines_of_diff, plan_lines
 from ...._foundation.resource.decide import read_desired
 from ...._foundation.resource.table import Members
 from ...._foundation.spec.fleet import fleet_spec, with_defaults
@@ -133,6 +134,9 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     kept = [f"Kept: {line}" for line in staying.strays]
     warnings = (*report.warnings, *removed.kept, *kept, *networks.warnings, *about_file)
     diff = networks.with_diff(_diff(rows, planned, keeper))
+    rows_of_plan = lines_of_diff(diff["before"], diff["after"])
+    unchanged = [PlanLine(UNCHANGED, tenant.label)]
+    values["report"] = plan_lines(rows_of_plan or unchanged, check_mode=check_mode)
     return Result(changed, values, diff, warnings)
 
 

@@ -26,6 +26,7 @@ from ...._foundation.core.errors import (
     ValidationFailed,
 )
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import UNCHANGED, PlanLine, lines_of_diff, plan_lines
 from ...access.login.credentials import LoginKeeper, StoredLogin, require_writable
 from ..checks import lacking_privileges, require_privileges
 from ..describe import describe
@@ -119,7 +120,10 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "plan": summaries(whole),
         "done": report.done,
     }
-    return Result(bool(whole), values, diff_of(whole), tuple(report.warnings))
+    diff = diff_of(whole)
+    rows = lines_of_diff(diff["before"], diff["after"]) or [PlanLine(UNCHANGED, tenant.label)]
+    values["report"] = plan_lines(rows, check_mode=check_mode)
+    return Result(bool(whole), values, diff, tuple(report.warnings))
 
 
 def _with_expiry(tenant: Tenant, facts: TenantFacts, in_use: str, now: float) -> Tenant:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ....._foundation.cluster.state import fetch_cluster_state
 from ....._foundation.core.errors import FleetError
 from ....._foundation.core.result import Result
+from ....._foundation.core.texts.plan_lines import with_lines
 from ....._foundation.resource.execute import after_writes
 from ....._guests.guest.flow.apply import require_permitted
 from ....._operation.maintenance.read import read_members
@@ -101,12 +102,13 @@ def _unmark(client: Client, found: ReplicaPlan, outcome: FailoverResult) -> None
 def _with_moves(result: Result, found: ReplicaPlan) -> Result:
     """Return the result with the configurations to move."""
     moves: list[dict[str, Any]] = []
-    lines = list(result.values["report"])
+    lines: list[str] = []
     for move in found.moves:
         one, changes = move.guest, list(move.changes)
         name = one.chosen.name
         place = {"source": one.file_on(one.source), "destination": one.file_on(one.target)}
         row = {"vmid": one.vmid, "name": name, "node": one.target, **place}
         moves.append({**row, "changes": changes})
-        lines += [f"{name} ({one.vmid}): {change}" for change in changes]
-    return replace(result, values={**result.values, "moves": moves, "report": lines})
+        lines += [f"  {name} ({one.vmid}): {change}" for change in changes]
+    report = with_lines(result.values["report"], lines)
+    return replace(result, values={**result.values, "moves": moves, "report": report})

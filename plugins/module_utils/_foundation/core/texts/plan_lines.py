@@ -1,0 +1,238 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lines that show a plan or the result of a run: one for each change, then the counts (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..formatting import counted, printable
+from ..quantities import MIB, read_size, render_size
+
+CREATED, CHANGED, REMOVED = "created", "changed", "removed"
+UNCHANGED, FAILED, KEPT = "unchanged", "failed", "kept"
+ACTIONS = (CREATED, CHANGED, REMOVED, UNCHANGED, FAILED, KEPT)
+_SIGNS = {CREATED: "+", CHANGED: "~", REMOVED: "-", FAILED: "!", KEPT: "!"}
+_PLANNED = {
+    CREATED: "to create",
+    CHANGED: "to change",
+    REMOVED: "to remove",
+    FAILED: "refused",
+    KEPT: "not to remove",
+}
+_DONE = {KEPT: "not removed"}
+_IN_MIB = ("memory", "balloon", "swap")
+# Options that never need a reboot.
+_AT_ONCE = frozenset(("tags", "description", "onboot", "startup", "pool", "protection", "node"))
+_SINGULAR = {"tags": "tag", "sshkeys": "SSH key", "privileges": "privilege", "vms": "VM"}
+_LONGEST_VALUE = 40
+_LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    """One guest or resource of a plan: the action, the label, and the reason in the user's words.
+
+    `details` are more lines about it, such as the end of a task's log.
+    """
+
+    action: str
+    label: str
+    reason: str = ""
+    details: tuple[str, ...] = ()
+    reboots: bool = False
+
+
+def plan_lines(
+    rows: Sequence[PlanLine],
+    *,
+    check_mode: bool,
+    more: Sequence[str] = (),
+    unlisted_failures: int = 0,
+) -> list[str]:
+    """Return a line for each row that is not unchanged, then `more`, then the line with the counts.
+
+    `unlisted_failures` are counted only.
+    """
+    shown = [row for row in rows if row.action in _SIGNS]
+    width = max((len(row.label) for row in shown if len(row.label) <= _LONGEST_LABEL), default=0)
+    lines: list[str] = []
+    for row in shown:
+        text = f"{_SIGNS[row.action]} {printable(row.label):<{width}}  {_one_line(row.reason)}"
+        lines.append(text.rstrip())
+        lines += [f"    {_one_line(detail)}" for detail in row.details]
+    return [*lines, *map(printable, more), _counts(rows, unlisted_failures, check_mode)]
+
+
+def _counts(rows: Sequence[PlanLine], unlisted_failures: int, check_mode: bool) -> str:
+    number_of = Counter(row.action for row in rows)
+    number_of[FAILED] += unlisted_failures
+    words = _PLANNED if check_mode else _DONE
+    counts = [f"{number_of[one]} {words.get(one, one)}" for one in ACTIONS if number_of[one]]
+    text = ", ".join(counts) or "nothing to do"
+    reboots = sum(row.reboots for row in rows)
+    if reboots:
+        text = f"{text}; {counted(reboots, 'reboot')}"
+    return f"Plan: {text}" if check_mode else f"Done: {text}"
+
+
+def with_lines(report: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return the lines of a report with more lines before the last one, which has the counts."""
+    return [*report[:-1], *lines, *report[-1:]]
+
+
+def lines_of_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[PlanLine]:
+    """Return the rows of resources by their label, from their values before and after."""
+    rows: list[PlanLine] = []
+    for label in [*before, *(key for key in after if key not in before)]:
+        old, new = before.get(label) or {}, after.get(label) or {}
+        action = CHANGED
+        if not old:
+            action = CREATED
+        elif not new:
+            action = REMOVED
+        reason = ", ".join(describe_change(old, new)) if action == CHANGED else ""
+        rows.append(PlanLine(action, label, reason))
+    return rows
+
+
+def describe_change(before: Any, after: Any, waiting: Iterable[str] = ()) -> list[str]:
+    """Return the differences of two sets of values, such as C(memory 2G -> 3G (reboot)).
+
+    `waiting` are the options that wait for a stop or reboot.
+    """
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return [f"{_value('', before)} -> {_value('', after)}"]
+    restarts = bool(after.get("restarted"))
+    waits = frozenset(waiting)
+    texts: list[str] = []
+    for key in [*before, *(key for key in after if key not in before)]:
+        if key == "restarted" or before.get(key) == after.get(key):
+            continue
+        suffix = ""
+        if key in waits:
+            suffix = " (waits for a reboot)"
+        elif restarts and key not in _AT_ONCE and key != "status":
+            suffix = " (reboot)"
+        texts += [f"{text}{suffix}" for text in _difference(key, before.get(key), after.get(key))]
+    if restarts and not any(text.endswith("(reboot)") for text in texts):
+        texts.append("reboot")
+    return texts
+
+
+def _difference(key: str, old: Any, new: Any) -> Iterator[str]:
+    if isinstance(old, list) and isinstance(new, list):
+        yield from _list_difference(key, old, new)
+    elif isinstance(old, Mapping) and isinstance(new, Mapping):
+        for part in [*old, *(part for part in new if part not in old)]:
+            if old.get(part) != new.get(part):
+                yield from _difference(f"{key} {part}", old.get(part), new.get(part))
+    elif key == "status":
+        yield "start" if new == "running" else str(new)
+    elif isinstance(old, list) or isinstance(new, list):
+        yield from _list_difference(key, old or [], new or [])
+    elif old in _UNSET:
+        yield f"{key} {_value(key, new)} added".replace("  ", " ")
+    elif new in _UNSET:
+        yield f"{key} removed"
+    else:
+        yield f"{key} {_value(key, old)} -> {_value(key, new)}"
+
+
+def _list_difference(key: str, old: Any, new: Any) -> Iterator[str]:
+    before = old if isinstance(old, list) else [old]
+    after = new if isinstance(new, list) else [new]
+    noun = _SINGULAR.get(key, key)
+    added = [one for one in after if one not in before]
+    removed = [one for one in before if one not in after]
+    if not (added or removed):
+        yield f"order of {key}"
+    for word, items in (("added", added), ("removed", removed)):
+        texts = [_value(key, one) for one in items]
+        if len(texts) > 2 or any(text == _LONG for text in texts):
+            yield f"{counted(len(texts), noun)} {word}"
+        else:
+            yield from (f"{noun} {text} {word}" for text in texts)
+
+
+_LONG = "..."
+_UNSET: tuple[Any, ...] = (None, "", [], {})
+
+
+def _value(key: str, value: Any) -> str:
+    """Return a value in a few characters: sizes with their unit, a long text as an ellipsis."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if key in _IN_MIB and isinstance(value, int):
+        return render_size(value * MIB)
+    if isinstance(value, Mapping):
+        size = value.get("size")
+        return str(size) if size else ""
+    text = _one_line(str(value))
+    return text if len(text) <= _LONGEST_VALUE else _LONG
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+def without_unset(diff: Any) -> Any:
+    """Return a diff, or a list of them, without the keys that are unset before and after."""
+    if isinstance(diff, list):
+        return [without_unset(one) for one in diff]
+    if not (isinstance(diff, Mapping) and "before" in diff and "after" in diff):
+        return diff
+    before, after = _both_set(diff["before"], diff["after"])
+    return {**diff, "before": before, "after": after}
+
+
+def _both_set(before: Any, after: Any) -> tuple[Any, Any]:
+    sides = [{} if side is None else side for side in (before, after)]
+    if not all(isinstance(side, Mapping) for side in sides):
+        return before, after
+    old: dict[str, Any] = {}
+    new: dict[str, Any] = {}
+    for key in [*sides[0], *(key for key in sides[1] if key not in sides[0])]:
+        values = _both_set(sides[0].get(key), sides[1].get(key))
+        if all(value in _UNSET for value in values):
+            continue
+        for side, value, kept in zip(sides, values, (old, new), strict=True):
+            if key in side:
+                kept[key] = value
+    return old, new
+
+
+def describe_new(values: Mapping[str, Any]) -> str:
+    """Return a new guest in a few words: C(2 cores, 4G, 70G on pve3)."""
+    parts: list[str] = []
+    cores = values.get("cores")
+    if isinstance(cores, int):
+        parts.append(counted(cores * (values.get("sockets") or 1), "core"))
+    memory = values.get("memory")
+    if isinstance(memory, int):
+        parts.append(render_size(memory * MIB))
+    sizes = disk_sizes(values)
+    if sizes:
+        parts.append(render_size(sum(sizes)))
+    text = ", ".join(parts)
+    node = values.get("node")
+    return f"{text} on {node}".strip() if node else text
+
+
+def disk_sizes(values: Mapping[str, Any]) -> list[int]:
+    """Return the sizes of the disks in the values of a guest, in bytes."""
+    sizes: list[int] = []
+    for value in values.values():
+        size = (
+            read_size(str(value["size"]))
+            if isinstance(value, Mapping) and value.get("size")
+            else None
+        )
+        if size:
+            sizes.append(size)
+    return sizes
