@@ -18,12 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible import constants
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback import CallbackBase
 from ansible.utils.display import Display
+from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._foundation.api.client import Client
 from ..module_utils._foundation.api.settings import ConnectionSettings
+from ..module_utils._foundation.core.formatting import printable
+from ..module_utils._foundation.core.texts.plan_lines import without_unset
 from ..module_utils._foundation.entry.module import TaskMode
 from . import _arguments, _eligibility, _interrupted, _progress
 from ._as_a_module import AsAModule, warn
@@ -58,7 +62,7 @@ class _Prepared:
     why_a_module: str
     given: dict[str, Any] = field(default_factory=dict)
     checked: _arguments.Checked = field(default_factory=lambda: _arguments.Checked({}))
-    is_watched: bool = False
+    progress: _progress.ProgressMode | None = None
 
 
 class Here(AsAModule):
@@ -73,7 +77,7 @@ class Here(AsAModule):
             task = self._prepared(variables)
         except _MISSING as problem:  # nothing was done yet
             warn(problem)
-            return super().run(tmp, variables)
+            task = _Prepared({}, "this ansible-core lacks a part")
         host = variables.get("inventory_hostname")
         if task.why_a_module:
             display.vvv(f"{self._task.action} runs as a module: {task.why_a_module}", host=host)
@@ -83,8 +87,35 @@ class Here(AsAModule):
             with _set(task.environment):
                 found = self._here(variables, task)
         result = self._reported(found)
+        if result.get("diff"):
+            result["diff"] = without_unset(result["diff"])
+        self._show_report(result)
         self._show_differences(result)
-        return result
+        return self._with_artifacts(result, variables)
+
+    def _show_report(self, result: Mapping[str, Any]) -> None:
+        """Print the lines of a result, unless a callback prints results for programs."""
+        lines = result.get("report")
+        is_hidden = self._task.no_log or result.get("_ansible_no_log")
+        if is_hidden or not isinstance(lines, list) or _prints_for_programs():
+            return
+        text = "\n".join(printable(str(line)) for line in lines)
+        display.display(f"\n{text}" if _banner_follows() else text)
+
+    def _with_artifacts(
+        self, result: dict[str, Any], variables: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the result with the artifacts of a role, which are a template of the result.
+
+        Ansible adds artifacts of a result to those of the play, as C(set_stats) does.
+        """
+        template = variables.get("_pve_fleet_artifacts")
+        if not template or "report" not in result:
+            return result
+        known = {**variables, "_pve_fleet_result": wrap_var(result)}
+        data = self._templar.copy_with_new_env(available_variables=known).template(template)
+        stats = {"data": data, "aggregate": True, "per_host": False}
+        return {**result, "ansible_stats": stats}
 
     def _show_differences(self, result: Mapping[str, Any]) -> None:
         """Print the differences of a failed task, because Ansible does not.
@@ -111,7 +142,7 @@ class Here(AsAModule):
         with _set(environment):
             repeated = _repeats_arguments(variables)
             checked = _arguments.check(self.ENTRY, self._task.action, given, repeated)
-        return _Prepared(environment, "", given, checked, self._is_watched(variables))
+        return _Prepared(environment, "", given, checked, self._progress_mode(variables))
 
     def _here(self, variables: Mapping[str, Any], task: _Prepared) -> dict[str, Any]:
         """Run the module's work in this process."""
@@ -128,10 +159,16 @@ class Here(AsAModule):
         @contextmanager
         def lend(connection: ConnectionSettings) -> Iterator[Client]:
             with CLIENTS.lend(connection, task.environment) as client:
-                if task.is_watched:
-                    yield self._watched(client, variables).noted(notes)
-                else:
+                if task.progress is None:
                     yield client.noted(notes)
+                    return
+                host = _host(variables)
+                who = "" if host == "localhost" else host
+                watcher = _progress.Watcher(client, display.display, who, task.progress)
+                try:
+                    yield client.watched(watcher, watcher.show_upload).noted(notes)
+                finally:
+                    watcher.close()
 
         with self._interruptible(notes, variables):
             outcome = entry.perform(
@@ -153,11 +190,6 @@ class Here(AsAModule):
         if self._task.no_log:
             return nullcontext()
         return _interrupted.reported(notes, str(self._task.action), _host(variables))
-
-    def _watched(self, client: Client, variables: Mapping[str, Any]) -> Client:
-        """Return the client, which shows progress."""
-        watcher = _progress.Watcher(client, display.display, _host(variables))
-        return client.watched(watcher, watcher.show_upload)
 
     def _failed(self, values: dict[str, Any], checked: _arguments.Checked) -> dict[str, Any]:
         """Return the values of a failed task.
@@ -214,11 +246,11 @@ class Here(AsAModule):
         self._compute_environment_string(found)
         return {str(name): str(value) for name, value in found.items()}
 
-    def _is_watched(self, variables: Mapping[str, Any]) -> bool:
-        if self._task.check_mode or self._task.no_log:
-            return False
+    def _progress_mode(self, variables: Mapping[str, Any]) -> _progress.ProgressMode | None:
+        if self._task.check_mode or self._task.no_log or _prints_for_programs():
+            return None
         setting = self._setting(variables, "pve_fleet_progress", "PVE_FLEET_PROGRESS")
-        return _progress.is_wanted(setting, os.environ)
+        return _progress.mode_of(setting, os.environ)
 
     def _setting(self, variables: Mapping[str, Any], name: str, in_environment: str) -> bool | None:
         """Return the value of a switch: from the variable, else from the environment, else None."""
@@ -237,6 +269,23 @@ def rehearse() -> None:
     _arguments.finished({}, _arguments.Checked({}))
     _arguments.tracebacks_are_results()
     _differences({"before": "a\n", "after": "b\n"})
+
+
+def _prints_for_programs() -> bool:
+    """Return whether the callback prints JSON, between which no line may stand."""
+    return "json" in constants.DEFAULT_STDOUT_CALLBACK
+
+
+def _banner_follows() -> bool:
+    """Return whether Ansible prints the banner of a task with its result, after our lines."""
+    settings = ("display_skipped_hosts", "display_ok_hosts")
+    try:
+        values = [
+            constants.config.get_config_value(name, "callback", "default") for name in settings
+        ]
+    except AnsibleError:  # an older or newer callback has other settings
+        return False
+    return not all(values)
 
 
 def _differences(diff: Any) -> str:

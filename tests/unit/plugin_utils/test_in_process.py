@@ -28,6 +28,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.pace import RunCounts
 from ansible_collections.pve.fleet.plugins.plugin_utils import (
     _arguments,
     _clients,
@@ -246,6 +247,8 @@ def test_a_forked_process_opens_its_own(clients: _clients.Clients) -> None:
         ("drive-scsi0: transferred 0.0 B of 3.0 GiB (0.00%) in 0s", 0.0),
         ("  1024K ........ ........ ........  12% 25.1M 10s", 12.0),
         ("migration active, transferred 512.0 MiB of 1.0 GiB VM-state, 100 MiB/s", 50.0),
+        ("progress 37% (read 1234567890 bytes, duration 3 sec)", 37.0),
+        ("mirror-scsi0: transferred 1.5 GiB of 3.0 GiB (50.00%) in 5s", 50.0),
         ("create full clone of drive scsi0", None),
         ("999% sure", None),
         ("transferred 0.0 B of 0.0 B VM-state", None),
@@ -255,25 +258,101 @@ def test_how_far_a_line_says(line: str, share: float | None) -> None:
     assert _progress.percent(line) == share
 
 
+TERMINAL = _progress.ProgressMode(True, 1.0, 1.5)
+LOG = _progress.ProgressMode(False, 30.0, 30.0)
+OFTEN = _progress.ProgressMode(False, 1.0, 1.5)
+
+
 @pytest.mark.parametrize(
-    ("setting", "environ", "terminal", "wanted"),
+    ("setting", "environ", "terminal", "mode"),
     [
-        (None, {}, True, True),
-        (None, {}, False, False),
-        (None, {"AWX_PRIVATE_DATA_DIR": "/runner"}, True, False),
-        (True, {"AWX_PRIVATE_DATA_DIR": "/runner"}, False, True),
-        (False, {}, True, False),
+        (None, {}, True, TERMINAL),
+        (None, {}, False, LOG),
+        (None, {"AWX_PRIVATE_DATA_DIR": "/runner"}, True, LOG),
+        (True, {"AWX_PRIVATE_DATA_DIR": "/runner"}, False, OFTEN),
+        (False, {}, True, None),
     ],
 )
-def test_when_progress_is_shown(
-    setting: bool | None, environ: dict[str, str], terminal: bool, wanted: bool
+def test_how_progress_is_shown(
+    setting: bool | None,
+    environ: dict[str, str],
+    terminal: bool,
+    mode: _progress.ProgressMode | None,
 ) -> None:
-    assert _progress.is_wanted(setting, environ, terminal) is wanted
+    assert _progress.mode_of(setting, environ, terminal) == mode
+
+
+def counts(done: int, failed: int = 0, number: int = 100, **more: Any) -> RunCounts:
+    busy = [("acme/web7", 12.4), ("acme/web8", 3.0)]
+    return RunCounts("created", number, done, failed, 200.0, more.pop("busy", busy), **more)
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        (
+            counts(37, 1),
+            "[####......] 37/100 created, 1 failed, 2 at work (acme/web7 12 s), about 6 min left",
+        ),
+        (counts(0), "[..........] 0/100 created, 2 at work (acme/web7 12 s)"),
+        (counts(100, busy=[]), "[##########] 100/100 created"),
+        (counts(99, 1, busy=[]), "[##########] 99/100 created, 1 failed"),
+    ],
+)
+def test_description_of_a_run(run: RunCounts, text: str) -> None:
+    assert _progress.describe_run(run) == text
+
+
+def shown_run(mode: _progress.ProgressMode, number: int) -> list[str]:
+    """Return the output of a run whose guests finish one after the other, each in 0.1 s."""
+    log, clock, output = Log(), FakeClock(), cast(list[str], [])
+
+    def show(text: str, newline: bool = True, screen_only: bool = False) -> None:
+        assert newline is not screen_only
+        output.append(text)
+
+    watcher = _progress.Watcher(log.client(), show, "", mode, _progress.Beat(), clock)
+    for at in range(number):
+        clock.now += 0.1
+        watcher.note_run(counts(at, number=number))
+        watcher.note_run(counts(at + 1, number=number, finished=f"acme/web{at}", took=0.1))
+    watcher.close()
+    return output
+
+
+def test_a_log_has_a_line_for_each_guest_up_to_fifty() -> None:
+    lines = shown_run(LOG, 50)
+    assert lines[0] == "acme/web0 created in 0 s (1/50)"
+    assert len(lines) == 50
+
+
+def test_a_log_of_more_guests_has_a_line_for_each_tenth() -> None:
+    lines = shown_run(LOG, 120)
+    assert [line.split()[1] for line in lines] == [f"{12 * at}/120" for at in range(1, 11)]
+    assert not any("\r" in line or "\x1b" in line for line in lines)
+
+
+def test_a_log_of_a_slow_run_has_a_line_every_30_seconds() -> None:
+    log, clock, lines = Log(), FakeClock(), cast(list[str], [])
+    watcher = _progress.Watcher(log.client(), lines.append, "", LOG, _progress.Beat(), clock)
+    for _second in range(95):
+        clock.now += 1
+        watcher.note_run(counts(3, number=100))
+    assert len(lines) == 3
+
+
+def test_a_terminal_has_one_line_that_rewrites_itself_once_a_second() -> None:
+    output = shown_run(TERMINAL, 100)
+    *drawn, last = output
+    assert 9 <= len(drawn) <= 11
+    assert all(text.startswith("\r\x1b[K[") and text.endswith("\r") for text in drawn)
+    assert all("\n" not in text and len(text) < 5 + _progress.COLUMNS for text in drawn)
+    assert last == "\r\x1b[K"
 
 
 def test_a_line_tells_what_how_far_and_how_long() -> None:
     log, clock, lines = Log(), FakeClock(), cast(list[str], [])
-    watcher = _progress.Watcher(log.client(), lines.append, "web1", _progress.Beat(), clock)
+    watcher = _progress.Watcher(log.client(), lines.append, "web1", OFTEN, _progress.Beat(), clock)
     upid = "UPID:pve1:0000A1B2:00C3D4E5:65A1B2C3:qmclone:9000:root@pam:"
     log.lines = ["create full clone", "transferred 0.0 B of 3.0 GiB (0.00%)"]
     for seconds in (0.5, 2.0, 2.5):  # too early, shown, too soon after it
@@ -297,7 +376,7 @@ def test_a_line_tells_what_how_far_and_how_long() -> None:
 
 def test_a_line_contains_no_escape_sequence() -> None:
     log, lines = Log(), cast(list[str], [])
-    watcher = _progress.Watcher(log.client(), lines.append, "web\x1b[31m", _progress.Beat())
+    watcher = _progress.Watcher(log.client(), lines.append, "web\x1b[31m", OFTEN, _progress.Beat())
     upid = "UPID:pve1:0000A1B2:00C3D4E5:65A1B2C3:qmclone:9000:root@pam:"
     watcher(upid, 2.0, "io-error\x9b31m")
     (line,) = lines
@@ -322,7 +401,7 @@ def test_description_of_an_upload(sent: int, size: int, seconds: float, text: st
 
 def test_a_line_of_an_upload_is_shown_once_a_second() -> None:
     log, clock, lines = Log(), FakeClock(), cast(list[str], [])
-    watcher = _progress.Watcher(log.client(), lines.append, "web1", _progress.Beat(), clock)
+    watcher = _progress.Watcher(log.client(), lines.append, "web1", OFTEN, _progress.Beat(), clock)
     upload = Upload("/srv/a.iso", "a.iso", "local on node pve1")
     for seconds in (1.0, 2.0, 2.5, 4.0):  # too early, shown, too soon after it, shown
         clock.now = 100.0 + seconds

@@ -9,7 +9,7 @@ A failure affects only its own VM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -213,7 +213,10 @@ class Executor:
                 )
                 if planned.row is not None:
                     self._reservations.put(planned.row)
-        run_progress = RunProgress(len(waiting))
+        planned_work = [entry[0][1] for entry in waiting]
+        run_progress = RunProgress(
+            len(waiting), _word_for(planned_work), self._client.progress, self._clock
+        )
 
         def worker() -> None:
             while True:
@@ -221,11 +224,14 @@ class Executor:
                 if first is None:
                     return
                 at, planned, vm_plan, admission = first
-                with run_progress.one():
-                    try:
-                        outcomes[at] = self._work(planned, vm_plan, admission, run_progress, before)
-                    finally:
-                        admission.give_back()
+                run_progress.begin(at, planned.item.label)
+                try:
+                    outcomes[at] = self._work(planned, vm_plan, admission, run_progress, before)
+                finally:
+                    admission.give_back()
+                    outcome = outcomes[at]
+                    failed = outcome is None or outcome.error is not None
+                    run_progress.end(at, failed=failed)
 
         spare = self._limits.read_ahead or SPARE_WORKERS
         try:
@@ -340,6 +346,13 @@ def _first(vm_plan: GuestPlan[Any], storages: frozenset[Resource]) -> frozenset[
 
 def _vmid(vm_plan: GuestPlan[Any]) -> int:
     return vm_plan.place[0]
+
+
+def _word_for(plans: Sequence[PlannedGuest]) -> str:
+    """Return the common work of all guests, or a general word (pure)."""
+    if all(planned.draft is not None for planned in plans):
+        return "created"
+    return "removed" if all(planned.is_removal for planned in plans) else "done"
 
 
 def _given_up() -> FleetError:

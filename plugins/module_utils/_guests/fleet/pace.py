@@ -7,16 +7,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 from ..._foundation.api.protocols import Progress
 from ..._foundation.cluster.rules import VmSelector
 from ..._foundation.cluster.state import VmRow
+from ..._foundation.core.clock import Clock
 from ..._foundation.core.errors import Conflict, FleetError
-from ..._foundation.core.formatting import counted
 from ..._foundation.core.parallel import Resource
 from ..._foundation.resource.plan import Plan
 from ..kinds.model import Actual
@@ -149,33 +148,74 @@ def resources_of(
     return frozenset(used)
 
 
-class RunProgress:
-    """Counts VMs that are done and at work; safe to use from several threads."""
+@dataclass(frozen=True)
+class RunCounts:
+    """How far a run is: its guests, the names and seconds of those at work, and the guest that has
+    just finished, if any. `word` is the work, such as C(created).
+    """
 
-    def __init__(self, number: int) -> None:
+    word: str
+    number: int
+    done: int
+    failed: int
+    seconds: float
+    busy: Sequence[tuple[str, float]]
+    finished: str = ""
+    has_failed: bool = False
+    took: float = 0.0
+
+
+@runtime_checkable
+class RunWatcher(Protocol):
+    """Shows the progress of a run."""
+
+    def note_run(self, counts: RunCounts) -> None: ...
+
+
+class RunProgress:
+    """Counts the guests of a run that are done and at work; safe to use from several threads."""
+
+    def __init__(self, number: int, word: str, watcher: object, clock: Clock) -> None:
         self._number = number
+        self._word = word
+        self._watcher = watcher if isinstance(watcher, RunWatcher) else None
+        self._clock = clock
+        self._began = clock.monotonic()
         self._done = 0
-        self._busy = 0
+        self._failed = 0
+        self._busy: dict[int, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
-    @contextmanager
-    def one(self) -> Iterator[None]:
-        """Count a VM as at work, and as done when the block ends."""
+    def begin(self, at: int, label: str) -> None:
+        """Count a guest as at work; `at` is its place in the run."""
         with self._lock:
-            self._busy += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._busy -= 1
-                self._done += 1
+            self._busy[at] = (label, self._clock.monotonic())
 
-    def __str__(self) -> str:
+    def end(self, at: int, *, failed: bool) -> None:
+        """Count a guest as done or failed, and show it."""
         with self._lock:
-            return f"{self._done} of {counted(self._number, 'VM')} done, {self._busy} at work"
+            label, began = self._busy.pop(at)
+            took = self._clock.monotonic() - began
+            self._done += not failed
+            self._failed += failed
+            counts = replace(self._counts(), finished=label, has_failed=failed, took=took)
+            if self._watcher is not None:
+                self._watcher.note_run(counts)
 
     def over(self, progress: Progress | None) -> Progress | None:
-        """Return a progress callback that also shows the counts of the run, or None without one."""
-        if progress is None:
-            return None
-        return lambda upid, seconds, _status: progress(upid, seconds, str(self))
+        """Return a progress callback that shows the run; a run of one guest shows its tasks."""
+        watcher = self._watcher
+        if watcher is None or self._number == 1:
+            return progress
+
+        def show(_upid: str, _seconds: float, _status: str) -> None:
+            with self._lock:
+                watcher.note_run(self._counts())
+
+        return show
+
+    def _counts(self) -> RunCounts:
+        now = self._clock.monotonic()
+        busy = [(label, now - began) for label, began in self._busy.values()]
+        seconds = now - self._began
+        return RunCounts(self._word, self._number, self._done, self._failed, seconds, busy)
