@@ -15,8 +15,8 @@ description:
   - Ansible ignores a variable that nothing reads, so a misspelt one has no effect. The roles and
     playbooks of this collection look for such variables before their first request.
   - Returns one text for each variable that has a prefix of the collection and is unknown, for each
-    value that is of another type or not among the choices, and for each wrong setting of a tenant
-    in C(tenants).
+    value that is of another type or not among the choices, for each wrong setting of a tenant
+    in C(tenants), and for a C(-e) that replaces C(provision_defaults) of the estate.
   - Variables with the prefixes C(audit_), C(awx_), C(export_), C(image_), C(metrics_), C(report_)
     and C(tenant_) may belong to other roles. Unless C(-e) sets them, only those are mistakes that
     resemble a known one. Variables that C(-e) sets are also compared without their prefix.
@@ -54,7 +54,9 @@ _raw:
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible import context
 from ansible.errors import AnsibleError
+from ansible.parsing.splitter import parse_kv
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 
@@ -72,6 +74,8 @@ from ..module_utils._foundation.spec.tenants import read_estate_tenants
 _TENANTS = ("tenants", "provision_tenant_settings")
 _READ_TENANTS = frozenset(("audit", "metrics", "provision", "report", "tenant"))
 _DECLARED = {name for family in FAMILIES.values() for name in family.variables}
+_DEFAULTS = "provision_defaults"
+_GUESTS = {"provision_vms", "provision_containers", "provision_vm"}
 _ESCAPE = "pve_fleet_unchecked_variables"
 
 
@@ -93,7 +97,10 @@ class LookupModule(LookupBase):
             unchecked=tuple(map(str, self.get_option(_ESCAPE))),
         )
         found = list(find_unknown(families, of_play))
-        found += find_wrong(families, names, lambda name: self._value(given, name))
+        written = {name: given[name] for name in names}
+        found += find_wrong(families, written, lambda name: self._value(given, name))
+        if terms == ["provision"]:
+            found += self._replaced()
         if not _READ_TENANTS.isdisjoint(terms):
             found += self._of_tenants(given)
         return found
@@ -101,6 +108,37 @@ class LookupModule(LookupBase):
     def _value(self, given: Mapping[str, Any], name: str) -> Any:
         """Return the value of a variable."""
         return self._templar.template(given[name])
+
+    def _replaced(self) -> Iterator[str]:
+        """Yield a text if C(-e) replaces the defaults of the estate. The last C(-e) wins; an option
+        that is not a file replaces them unless it has guests, too.
+        """
+        given = [str(text) for text in context.CLIARGS.get("extra_vars") or ()]
+        having = [(text, self._names(text)) for text in given]
+        having = [(text, names) for text, names in having if _DEFAULTS in names]
+        found: dict[str, None] = {}
+        for text, names in having:
+            is_file = text.startswith("@")
+            if len(having) > 1 or not (is_file or names & _GUESTS):
+                # A value may be secret.
+                found[f"-e {text}" if is_file else f"-e with {', '.join(sorted(names))}"] = None
+        if found:
+            yield (
+                f"{_DEFAULTS} is given with {' and with '.join(found)}. Ansible replaces a variable"
+                " as a whole, so every default and quota of the estate would be lost. Put the"
+                " options of this run into provision_overrides, which is merged, or give"
+                f" {_DEFAULTS} together with the VMs"
+            )
+
+    def _names(self, text: str) -> set[str]:
+        """Return the variables that one -e defines, as ansible.utils.vars.load_extra_vars does."""
+        if text.startswith("@"):
+            data = self._loader.load_from_file(text[1:])
+        elif text[:1] in ("[", "{"):
+            data = self._loader.load(text)
+        else:
+            data = parse_kv(text)
+        return {str(name) for name in data} if isinstance(data, Mapping) else set()
 
     def _of_tenants(self, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield a text for each variable with wrong settings of a tenant."""

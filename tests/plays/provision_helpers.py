@@ -55,21 +55,21 @@ CASE_TASKS = """
   block:
     - name: Forget the last case
       ansible.builtin.set_fact:
-        provision_result: []
+        provision_result: {}
     - name: Run the role
       ansible.builtin.include_role:
         name: pve.fleet.provision
         tasks_from: "{{ case.tasks | default('main') }}"
     - name: Note the success
       ansible.builtin.set_fact:
-        outcomes: "{{ outcomes | default({}) | combine({case.name: {'result': provision_result,
+        outcomes: "{{ outcomes | default({}) | combine({case.name: {'result': provision_result.vms,
           'refusal': ''}}) }}"
   rescue:
     - name: Note the failure
       ansible.builtin.set_fact:
         outcomes: >-
           {{ outcomes | default({}) | combine({case.name: {
-               'result': provision_result, 'refusal': ansible_failed_result.msg | default('')}}) }}
+               'result': provision_result.vms | default([]), 'refusal': ansible_failed_result.msg | default('')}}) }}
 """
 
 

@@ -42,7 +42,7 @@ def test_an_estate_keeps_its_jobs_and_the_playbook_backs_its_guests_up(
     estate = ("-e", "@estate.yml")
     mark = lab.mark()
     foreseen = player.play(PROVISION, *estate, "--check").expect()
-    assert "Preview: backup job fleet-" in foreseen.output
+    assert "+ backup job fleet-" in foreseen.output
     assert writes(lab, mark) == []
     player.play(PROVISION, *estate).expect()
     (job,) = lab.call("GET", "/cluster/backup")

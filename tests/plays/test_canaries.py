@@ -556,7 +556,7 @@ def test_no_canary_of_the_lookup_comes_out(place: Path, cluster: Simulator) -> N
 def test_every_plugin_is_here(repo: Path) -> None:
     """A new plugin has tests of its own above.
 
-    `replaced` and `mistakes` are about names of variables and their choices, `edited` about the
+    `mistakes` is about names of variables and their choices, `edited` about the
     checksum of a file: they read no secret.
     """
     plugins = {
@@ -564,5 +564,5 @@ def test_every_plugin_is_here(repo: Path) -> None:
         for kind in ("inventory", "lookup")
         for file in (repo / "plugins" / kind).glob("*.py")
     }
-    without_secrets = {"lookup/edited", "lookup/mistakes", "lookup/replaced"}
+    without_secrets = {"lookup/edited", "lookup/mistakes"}
     assert plugins == {"inventory/proxmox", "lookup/vm", *without_secrets}

@@ -37,15 +37,15 @@ def test_a_file_is_previewed_applied_and_compared(lab: Lab, player: Player) -> N
     write(player, FILE)
     mark = lab.mark()
     output = player.play(CLUSTER, *GIVEN, "--check", "--diff").expect().output
-    assert "Create backup job 'nightly'" in output
+    assert "+ backup job nightly" in output
     output = player.play(DRIFT, *GIVEN).expect(2).output
     assert "differs from its file in 3 resources: groups editors, storages media" in output
     assert writes(lab, mark) == []
     output = player.play(CLUSTER, *GIVEN).expect().output
-    assert "Create backup job 'nightly'" in output
+    assert "+ backup job nightly" in output
     mark = lab.mark()
     output = player.play(CLUSTER, *GIVEN).expect().output
-    assert "Nothing to do" in output
+    assert " unchanged" in output
     assert "changed=0" in output
     player.play(DRIFT, *GIVEN).expect()
     assert writes(lab, mark) == []
@@ -63,7 +63,7 @@ def test_an_exported_file_changes_nothing(lab: Lab, player: Player) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     mark = lab.mark()
     player.play(DRIFT, *GIVEN, "-e", "@estate.yml").expect()
-    assert "Nothing to do" in player.play(CLUSTER, *GIVEN).expect().output
+    assert " unchanged" in player.play(CLUSTER, *GIVEN).expect().output
     assert writes(lab, mark) == []
     edited = file.read_text(encoding="utf-8").replace("Editors", "Authors")
     file.write_text(edited, encoding="utf-8")
@@ -89,10 +89,10 @@ def test_the_same_file_for_several_sites(lab: Lab, player: Player) -> None:
         arguments = (*GIVEN, "-e", json.dumps(chosen))
         mark = lab.mark()
         output = player.play(CLUSTER, *arguments, "--check").expect().output
-        assert output.count("Create backup job 'nightly'") == 2
+        assert output.count("+ backup job nightly") == 2
         assert (writes(lab, mark), other.writes()) == ([], [])
         output = player.play(CLUSTER, *arguments).expect().output
-        assert output.count("Create backup job 'nightly'") == 2
+        assert output.count("+ backup job nightly") == 2
         assert other.writes() != []
         player.play(DRIFT, *arguments).expect()
         changed = {"cluster_groups": [{"name": "editors", "comment": "Authors"}]}

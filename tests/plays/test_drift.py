@@ -49,8 +49,8 @@ def test_exit_status_says_whether_there_is_drift(lab: Lab, player: Player) -> No
     mark = lab.mark()
     report, output = play(player)
     assert (report["drift"], report["complete"]) == (False, True)
-    assert '"No drift: in_sync 2"' in output
-    assert '"quota of acme: vms 2 of 5"' in output
+    assert "No drift: in_sync 2" in output
+    assert "quota of acme: vms 2 of 5" in output
 
     (web,) = [machine for machine in lab.machines() if machine.name == "web"]
     assert writes(lab, mark) == []

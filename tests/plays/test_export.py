@@ -50,11 +50,11 @@ def test_an_exported_estate_is_provisioned_without_a_write(lab: Lab, player: Pla
         ciuser="{{ x }}",
     )
     estate, output = export(player)
-    assert '"exported 4 VMs"' in output
+    assert "exported 4 VMs" in output
     file = player.directory / "estate.yml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "unchanged 4" in provision(lab, player)
-    assert "unchanged 4" in provision(lab, player, "--check", "--diff")
+    assert "4 unchanged" in provision(lab, player)
+    assert "4 unchanged" in provision(lab, player, "--check", "--diff")
     assert not (player.directory / "pwned").exists()
     assert [name.name for name in player.directory.glob("pwn*")] == []
     again, output = export(player)
@@ -84,14 +84,14 @@ def test_adoption_adds_one_tag(lab: Lab, player: Player) -> None:
     export(player, "-e", "export_adopt=acme")
     play = ("-e", "@estate.yml")
     output = player.play(PROVISION, *play, "--check", "--diff").expect().output
-    assert "Preview: changed 1, unchanged 2" in output
+    assert "Plan: 1 to change, 2 unchanged" in output
     assert '+        "tenant_acme",' in output
     mark = lab.mark()
-    assert "changed 1, unchanged 2" in player.play(PROVISION, *play).expect().output
+    assert "Done: 1 changed, 2 unchanged" in player.play(PROVISION, *play).expect().output
     (written,) = [one for one in lab.requests_since(mark) if one.is_write]
     assert (written.vmid, written.params["tags"]) == (vmid, "tenant_acme;web")
     assert written.params.keys() <= {"tags", "digest"}
-    assert "unchanged 3" in provision(lab, player)
+    assert "3 unchanged" in provision(lab, player)
 
 
 def test_what_could_not_be_read_is_in_the_file_and_the_exit_status(
@@ -207,8 +207,8 @@ def test_adoption_as_getting_started_says(lab: Lab, player: Player, repo: Path) 
     mark = lab.mark()
     done = run(["bash", "-e", "-c", lines], player.directory, player.environment, usual=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Preview: changed 2, unchanged 2" in done.stdout
-    assert '"No drift: in_sync 4"' in done.stdout
+    assert "Plan: 2 to change, 2 unchanged" in done.stdout
+    assert "No drift: in_sync 4" in done.stdout
     written = [one for one in lab.requests_since(mark) if one.is_write]
     assert sorted(one.vmid or 0 for one in written) == sorted(free)
     for machine in lab.machines():

@@ -531,7 +531,7 @@ def test_commands_of_getting_started_on_the_simulator(reader: Player, lab: Lab) 
     assert len(exported) == 2
     shutil.copytree(REPO / "docs" / "examples", reader.directory / "docs" / "examples")
     provisioned, listed = run_commands(reader, text)
-    assert "created 6" in provisioned
+    assert "Done: 6 created" in provisioned
     assert "tenant_globex" in listed
 
 
@@ -560,7 +560,7 @@ def test_estate_of_the_page_about_estates(reader: Player, lab: Lab, number: int)
     (reader.directory / "estate.yml").write_text(text, encoding="utf-8")
     outputs = [run_commands(reader, block) for block in of("docs/estates.md", "shell")]
     (_preview, created), (again, _one_tenant) = outputs
-    assert "created " in created
+    assert "+ " in created
     assert re.search(r"changed=0 ", again)
     machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
     names = (

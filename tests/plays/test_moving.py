@@ -72,7 +72,7 @@ PLAY = """
             msg: "{{ ansible_failed_result.msg }}"
     - name: Write the outcome
       keep:
-        content: "{{ provision_result | to_json }}"
+        content: "{{ provision_result.vms | to_json }}"
         dest: outcome.json
 """
 

@@ -43,7 +43,7 @@ def test_life_of_an_estate_with_containers(player: Player, lab: Lab) -> None:
     assert writes(lab, mark) == []
     first = player.play(PROVISION, *said).expect()
     assert diffs(predicted.output) == diffs(first.output)
-    assert '"created 3"' in first.output
+    assert "Done: 3 created" in first.output
     assert "acme/web1" in first.output
     mark = lab.mark()
     assert player.play(PROVISION, *said).expect().changed == 0
@@ -54,9 +54,9 @@ def test_life_of_an_estate_with_containers(player: Player, lab: Lab) -> None:
     file.write_text(yaml.safe_dump(estate), encoding="utf-8")
     prune = (*said, "-e", "provision_prune=true provision_tenants=acme")
     pruned = player.play(PROVISION, *prune).expect()
-    assert "removed: acme/web2" in pruned.output
+    assert "- acme/web2  running on" in pruned.output
     gone = player.play(DEPROVISION, *said, "-e", "provision_tenants=acme").expect()
-    assert '"removed 2"' in gone.output
+    assert "Done: 2 removed" in gone.output
     assert player.play(DEPROVISION, *said, "-e", "provision_tenants=acme").expect().changed == 0
 
 

@@ -249,7 +249,7 @@ def test_each_wrong_vm_is_named_and_nothing_is_written(player: Player, lab: Lab)
     outcome = player.cases({"name": "unfit", "vms": unfit, **MAPS})["unfit"]
     assert misfits({name: outcome.failure_of(name) for name in UNFIT}, UNFIT) == {}
     assert {row["action"] for row in outcome.result} == {"failed"}
-    assert "7 of 7 VMs failed" in outcome.refusal
+    assert "7 of 7 guests failed" in outcome.refusal
     assert len(outcome.refusal) < 4000
     assert writes(lab, mark) == []
 

@@ -157,7 +157,7 @@ def test_variables_that_awx_gives_to_a_job_are_not_mistakes(name: str) -> None:
 def test_a_value_that_a_variable_cannot_have_is_found(
     family: str, name: str, value: Any, text: str
 ) -> None:
-    found = list(find_wrong([FAMILIES[family]], {name}, {name: value}.__getitem__))
+    found = list(find_wrong([FAMILIES[family]], {name: value}, {name: value}.__getitem__))
     assert found == ([text] if text else [])
 
 
@@ -165,9 +165,29 @@ def test_values_that_need_no_check_are_not_read() -> None:
     def refuse(name: str) -> Any:
         raise AssertionError(name)
 
-    names = {"provision_vms", "provision_connection", "provision_hosts", "tenant_vault_password"}
+    names = ("provision_vms", "provision_connection", "provision_hosts", "tenant_vault_password")
     families = [FAMILIES["provision"], FAMILIES["tenant"]]
-    assert list(find_wrong(families, names, refuse)) == []
+    assert list(find_wrong(families, dict.fromkeys(names, "{{ x }}"), refuse)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("provision_defaults", "x", "provision_defaults is not a dictionary"),
+        ("provision_classes", ["web"], "provision_classes is not a dictionary"),
+        ("provision_tenants", {"acme": {}}, "provision_tenants is not a list"),
+        ("provision_defaults", {}, ""),
+        ("provision_defaults", "{{ others }}", ""),
+        ("provision_tenants", "acme,globex", ""),
+        ("provision_tenants", None, ""),
+    ],
+)
+def test_a_value_that_is_not_a_dictionary_or_list_is_found(
+    name: str, value: Any, text: str
+) -> None:
+    """The playbooks do without Ansible's validation, whose message has no suggestion."""
+    found = list(find_wrong([FAMILIES["provision"]], {name: value}, {name: value}.__getitem__))
+    assert found == ([text] if text else [])
 
 
 @pytest.mark.parametrize(

@@ -97,17 +97,31 @@ def _is_among(name: str, patterns: Iterable[str]) -> bool:
 
 
 def find_wrong(
-    families: Iterable[VariableFamily], names: Collection[str], value_of: Callable[[str], Any]
+    families: Iterable[VariableFamily], given: Mapping[str, Any], value_of: Callable[[str], Any]
 ) -> Iterator[str]:
     """Yield a text for each variable whose value is not of its type or not among its choices.
 
-    `value_of` returns the value of a variable; only variables with choices, booleans and integers
-    are read.
+    `given` has the values as they are written, and `value_of` returns the value of a variable: only
+    variables with choices, booleans and integers are read.
     """
     for family in families:
         for name, rule in family.variables.items():
-            if name in names and _is_checked(rule):
+            if name in given and _is_checked(rule):
                 yield from _wrong(name, rule, value_of(name))
+            elif name in given and _has_other_type(rule["type"], given[name]):
+                noun = "dictionary" if rule["type"] == "dict" else "list"
+                yield f"{name} is not a {noun}"
+
+
+def _has_other_type(type_: str, written: Any) -> bool:
+    """Return whether a value is certainly not a dictionary or list. A template can result in both, and
+    Ansible reads a text as a list.
+    """
+    if type_ == "dict" and isinstance(written, str):
+        return bool(written) and "{{" not in written and "{%" not in written
+    no_mapping = isinstance(written, (list, bool, int, float))
+    no_list = isinstance(written, (Mapping, bool))
+    return (type_ == "dict" and no_mapping) or (type_ == "list" and no_list)
 
 
 def _is_checked(rule: Mapping[str, Any]) -> bool:
