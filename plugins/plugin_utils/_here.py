@@ -89,13 +89,17 @@ class Here(AsAModule):
         result = self._reported(found)
         if result.get("diff"):
             result["diff"] = without_unset(result["diff"])
-        self._show_report(result)
+        self._show_report(result, variables)
         self._show_differences(result)
         return self._with_artifacts(result, variables)
 
-    def _show_report(self, result: Mapping[str, Any]) -> None:
-        """Print the lines of a result, unless a callback prints results for programs."""
+    def _show_report(self, result: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+        """Print the lines of a result, unless a callback prints results for programs. A task can
+        have its own template for them.
+        """
         lines = result.get("report")
+        if lines and "_pve_fleet_lines" in variables:
+            lines = self._from_result(variables["_pve_fleet_lines"], result, variables)
         is_hidden = self._task.no_log or result.get("_ansible_no_log")
         if is_hidden or not isinstance(lines, list) or _prints_for_programs():
             return
@@ -112,10 +116,16 @@ class Here(AsAModule):
         template = variables.get("_pve_fleet_artifacts")
         if not template or "report" not in result:
             return result
-        known = {**variables, "_pve_fleet_result": wrap_var(result)}
-        data = self._templar.copy_with_new_env(available_variables=known).template(template)
+        data = self._from_result(template, result, variables)
         stats = {"data": data, "aggregate": True, "per_host": False}
         return {**result, "ansible_stats": stats}
+
+    def _from_result(
+        self, template: Any, result: Mapping[str, Any], variables: Mapping[str, Any]
+    ) -> Any:
+        """Return the value of a template that reads the result of this task."""
+        known = {**variables, "_pve_fleet_result": wrap_var(dict(result))}
+        return self._templar.copy_with_new_env(available_variables=known).template(template)
 
     def _show_differences(self, result: Mapping[str, Any]) -> None:
         """Print the differences of a failed task, because Ansible does not.
@@ -281,7 +291,8 @@ def _banner_follows() -> bool:
     settings = ("display_skipped_hosts", "display_ok_hosts")
     try:
         values = [
-            constants.config.get_config_value(name, "callback", "default") for name in settings
+            constants.config.get_config_value(name, plugin_type="callback", plugin_name="default")
+            for name in settings
         ]
     except AnsibleError:  # an older or newer callback has other settings
         return False

@@ -230,7 +230,8 @@ def test_the_example_of_settings_prints_the_banner_after_an_empty_line(
     """With C(display_skipped_hosts=false), Ansible prints the banner of a task with its result."""
     example = Path(__file__).parents[2] / "docs" / "examples" / "ansible.cfg"
     (player.directory / "ansible.cfg").write_text(example.read_text("utf-8"), encoding="utf-8")
-    quiet = Player(player.directory, lab.environment, usual=False)
+    settings = {"ANSIBLE_CONFIG": str(player.directory / "ansible.cfg")}
+    quiet = Player(player.directory, {**lab.environment, **settings}, usual=False)
     played = quiet.play(PROVISION, provision_vms=[vm("e-1")]).expect()
     assert re.search(r"\n\n\+ e-1  .*\nDone: 1 created\n\nTASK ", played.output)
     assert "Fail if" not in played.output

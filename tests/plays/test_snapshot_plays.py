@@ -83,7 +83,7 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
     predicted = player.play(ROLLBACK, "--check", "--diff", **said).expect()
     assert predicted.changed == 1
     assert writes(lab, mark) == []
-    assert '"Preview: changed 2"' in predicted.output
+    assert "Preview: changed 2" in predicted.output
     assert f"Roll VM 'plays-1' ({vmids[0]}) on node pve1 back" in predicted.output
     for _time in range(2):  # every run rolls back
         assert player.play(ROLLBACK, "--diff", **said).expect().changed == 1

@@ -154,6 +154,23 @@ FAMILIES: Mapping[str, VariableFamily] = {
         },
         common=True,
     ),
+    "status": VariableFamily(
+        "status_",
+        {
+            "status_addresses": {"type": "bool"},
+            "status_drift": {"type": "list", "elements": "str"},
+            "status_hosts": {"type": "raw"},
+            "status_kinds": {"type": "list", "elements": "str"},
+            "status_nodes": {"type": "list", "elements": "str"},
+            "status_result": {"type": "raw"},
+            "status_reverse": {"type": "bool"},
+            "status_sites": {"type": "list", "elements": "str"},
+            "status_sort": {"type": "list", "elements": "str"},
+            "status_states": {"type": "list", "elements": "str"},
+            "status_tenants": {"type": "list", "elements": "str"},
+        },
+        common=True,
+    ),
     "drill": VariableFamily(
         "drill_",
         {
