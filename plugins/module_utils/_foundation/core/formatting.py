@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\ud800-\\udfff]|\\r(?!\\n)")
@@ -83,16 +84,12 @@ def printable_data(value: Any, convert: Callable[[str], str] = printable) -> Any
     """Return a copy of plain data with converted texts, also as keys."""
     if isinstance(value, str):
         return convert(value)
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    inner = partial(printable_data, convert=convert)
     if isinstance(value, Mapping):
-        return {
-            printable_data(key, convert): printable_data(item, convert)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [printable_data(item, convert) for item in value]
-    if isinstance(value, tuple):
-        return tuple(printable_data(item, convert) for item in value)
-    return value
+        return dict(zip(map(inner, value), map(inner, value.values()), strict=True))
+    return list(map(inner, value)) if isinstance(value, list) else tuple(map(inner, value))
 
 
 def as_sentence(text: str) -> str:
