@@ -142,8 +142,7 @@ def await_restored(
     restore. Raises BeingRestored after `seconds`, and at least one reading.
     """
     config, restore = _watch_restore(client.direct(), path, seconds)
-    if restore is not None:
-        raise _being_restored(attempted, path, restore)
+    _require_no_restore(restore, attempted, path)
     return config
 
 
@@ -162,6 +161,13 @@ def _watch_restore(
         if restore.is_finished:  # the configuration was read before the task
             return read_config(client, path), None
     return config, restore
+
+
+def _require_no_restore(
+    restore: _Restore | None, attempted: str, path: tuple[str | int, ...]
+) -> None:
+    if restore is not None:
+        raise _being_restored(attempted, path, restore)
 
 
 def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> None:
