@@ -350,7 +350,7 @@ def _vmid(vm_plan: GuestPlan[Any]) -> int:
 
 def _word_for(plans: Sequence[PlannedGuest]) -> str:
     """Return the common work of all guests, or a general word (pure)."""
-    if all(planned.draft is not None for planned in plans):
+    if all(planned.creates for planned in plans):
         return "created"
     return "removed" if all(planned.is_removal for planned in plans) else "done"
 
