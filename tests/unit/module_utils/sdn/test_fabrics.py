@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import NotSupported
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
+    NotSupported,
+    ValidationFailed,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.fabric_rules import (
     require_fabrics,
 )
@@ -185,6 +188,21 @@ def test_areas_are_compared_as_numbers() -> None:
     running = {**EMPTY, "fabrics": {"one": one}}
     with pytest.raises(Exception, match="fabric 'one' has area 0.0.0.1 too"):
         require_valid(running, after(running, fabrics=[two]), AROUND)
+
+
+@pytest.mark.parametrize(
+    ("area", "is_valid"),
+    [("4294967295", True), ("255.255.255.255", True), ("4294967296", False), ("-1", False)],
+)
+def test_an_area_has_32_bits(area: str, is_valid: bool) -> None:
+    """The schema says so, and a part in Rust checks it (pve-network: SDN/Fabrics.pm, area)."""
+    fabric = {"name": "one", "protocol": "ospf", "ip_prefix": "10.1.0.0/24", "area": area}
+    work = after(EMPTY, fabrics=[fabric])
+    if is_valid:
+        require_valid(EMPTY, work, AROUND)
+    else:
+        with pytest.raises(ValidationFailed, match=f"area '{area}' is neither a number nor"):
+            require_valid(EMPTY, work, AROUND)
 
 
 @pytest.mark.parametrize("kind", ["zones", "controllers"])
