@@ -15,7 +15,6 @@ from ..core.errors import FleetError, NodeUnreachable
 from ..core.parallel import side_by_side
 from ..core.result import Result
 
-_WORKERS = 8
 # A node that does not answer must not delay the others for long.
 _TRIES = 2
 
@@ -62,7 +61,7 @@ def read_nodes(
         except FleetError as error:
             return error
 
-    return dict(zip(names, side_by_side(read_node, names, _WORKERS), strict=True))
+    return dict(zip(names, side_by_side(read_node, names), strict=True))
 
 
 def _attempted(node: str, part: str) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Seconds after which a cluster state is read again before a write that depends on it.
 FRESH = 5.0
-NODES_AT_ONCE = 8
 # How often VMs are searched for that move while the nodes list their VMs.
 _ATTEMPTS = 3
 # The locks that PVE sets while it creates a guest.
@@ -280,7 +279,7 @@ def _query(
     vms = dict(cluster.vms)
     answered: set[str] = set()
     missed = {vm.vmid for vm in vms.values() if not vm.planned}
-    answers = side_by_side(query, queried_nodes, NODES_AT_ONCE)
+    answers = side_by_side(query, queried_nodes)
     for node, rows in zip(queried_nodes, answers, strict=True):
         if rows is None:
             continue

@@ -40,8 +40,13 @@ def leave_signals_to_the_main_thread() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
 
 
+# Requests of one task that read at the same time, and sites that it works on at the same time.
+READS_AT_ONCE = 8
+SITES_AT_ONCE = 16
+
+
 def side_by_side(
-    work: Callable[[Item], Outcome], items: Sequence[Item], workers: int
+    work: Callable[[Item], Outcome], items: Sequence[Item], workers: int = READS_AT_ONCE
 ) -> list[Outcome]:
     """Return the result of `work` for each item, in order, with at most `workers` threads.
 

@@ -26,8 +26,6 @@ from .plan import Plan, Step
 from .result import result_of
 from .table import Table, Values
 
-_READS_AT_ONCE = 8
-
 
 def run(
     table: Table,
@@ -275,7 +273,7 @@ def list_values(
     if table.list_is_whole:
         return listed
     names = [one for one, _values in listed]
-    read = side_by_side(partial(read_values, table, client), names, _READS_AT_ONCE)
+    read = side_by_side(partial(read_values, table, client), names)
     pairs = zip(names, read, strict=True)
     return [(one, values) for one, values in pairs if values is not None]
 

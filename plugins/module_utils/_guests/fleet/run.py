@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.cluster.state import VmRow
 from ..._foundation.core import validate
 from ..._foundation.core.errors import FleetError
-from ..._foundation.core.parallel import ConcurrencyLimits, side_by_side
+from ..._foundation.core.parallel import SITES_AT_ONCE, ConcurrencyLimits, side_by_side
 from ..._foundation.core.result import Result
 from ..._protection.backup.job.maintain import JobsOutcome
 from ..guest.registry import LISTS
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 # Sites that are worked on at the same time.
-_SITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def run_at_sites(
         outcomes = [_of_site(outcome, site) for outcome in done.outcomes]
         return replace(done, outcomes=outcomes, site=site)
 
-    return _reported(side_by_side(one, clients, _SITES_AT_ONCE), params, check_mode)
+    return _reported(side_by_side(one, clients, SITES_AT_ONCE), params, check_mode)
 
 
 def sites_of(params: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,6 @@ from ..._foundation.resource.change import DesiredResource, ResourceChange
 Device = Mapping[str, str]
 """The properties of a device by the options of an entry; missing properties are left out."""
 
-_READS_AT_ONCE = 8
 _MAX_LISTED = 8
 # Without the parameter, Proxmox VE hides bridges and processors, which a mapping can contain.
 _QUERIES = {"pci": {"pci-class-blacklist": ""}, "usb": {}}
@@ -50,7 +49,7 @@ def precheck_devices(
         return ()
     named = sorted({dict(entry)["node"] for entry in compared})
     online = [node for node in named if states.get(node) == "online"]
-    answers = side_by_side(partial(_read_rows, client, kind), online, _READS_AT_ONCE)
+    answers = side_by_side(partial(_read_rows, client, kind), online)
     rows = dict(zip(online, answers, strict=True))
     require_devices(kind, _sorted(new), _devices_of(kind, rows))
     warnings = list(_warnings(kind, named, rows))

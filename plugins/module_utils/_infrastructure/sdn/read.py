@@ -36,7 +36,6 @@ from .plan import ROOT
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
 _PLACES = ("nodes", "node", "exitnodes", "exitnodes-primary", "bridge", "fabric", "controller")
 FIRST_WITH_FABRICS = (9, 0)
@@ -110,7 +109,7 @@ def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]
     if is_sure and is_in_force(client.get("cluster", "resources") or (), zones):
         return []
     nodes = online_nodes(client)
-    found = side_by_side(lambda node: read_status(client, node), nodes, _WORKERS)
+    found = side_by_side(lambda node: read_status(client, node), nodes)
     return [node for node, zones in zip(nodes, found, strict=True) if "pending" in zones.values()]
 
 
@@ -118,7 +117,7 @@ def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, Sd
     def read_one(vnet: str) -> list[Mapping[str, Any]]:
         return client.get(*ROOT, VNETS, vnet, SUBNETS, params={"pending": 1}) or []
 
-    rows = [row for found in side_by_side(read_one, list(vnets), _WORKERS) for row in found]
+    rows = [row for found in side_by_side(read_one, list(vnets)) for row in found]
     return running_of(SUBNETS, rows), pending_of(SUBNETS, rows)
 
 
@@ -194,7 +193,7 @@ def _interfaces_on(
                 found |= {str(row["iface"]), *(row.get("altnames") or ())}
         return frozenset(found)
 
-    return dict(zip(nodes, side_by_side(read_one, nodes, _WORKERS), strict=True))
+    return dict(zip(nodes, side_by_side(read_one, nodes), strict=True))
 
 
 def _users(
@@ -203,7 +202,7 @@ def _users(
     """Return the guests whose NICs use each VNet; one request for each guest."""
     state = fetch_cluster_state(client, TYPES)
     rows = [row for row in state.vms.values() if row.vmid not in leaving]
-    configs = side_by_side(lambda row: client.get(*row.path, "config"), rows, _WORKERS)
+    configs = side_by_side(lambda row: client.get(*row.path, "config"), rows)
     used: dict[str, list[str]] = {vnet: [] for vnet in vnets}
     for row, config in zip(rows, configs, strict=True):
         for bridge in kind_of_row(row).bridges_in(config).values():

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 WRONG_TOKEN = "invalid lock token"
 HAS_PENDING = "pending changes"
-_WORKERS = 4
 _PENDING = "pending"
 
 
@@ -147,7 +146,7 @@ class SdnTransaction(Resource[Result]):
     def _apply(self, step: Step) -> StepResult:
         if self.token:
             nodes = online_nodes(self.client)
-            found = side_by_side(lambda node: read_dry_run(self.client, node), nodes, _WORKERS)
+            found = side_by_side(lambda node: read_dry_run(self.client, node), nodes)
             self.dry_run = {node: one for node, one in zip(nodes, found, strict=True) if one}
             step = replace(step, data={"lock-token": self.token, "release-lock": 0})
         try:
@@ -164,7 +163,7 @@ class SdnTransaction(Resource[Result]):
         nodes = online_nodes(self.client)
 
         for _remaining in poll(self.client.clock, self.timeout):
-            found = side_by_side(lambda node: read_status(self.client, node), nodes, _WORKERS)
+            found = side_by_side(lambda node: read_status(self.client, node), nodes)
             self.nodes = dict(zip(nodes, found, strict=True))
             if not _with_status(self.nodes, _PENDING):
                 break

@@ -22,7 +22,6 @@ from ..._foundation.core import propstring
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.parallel import side_by_side
 
-_READS_AT_ONCE = 8
 _FLEECING: propstring.Format = {"enabled": {"default_key": True}, "storage": {}}
 _WITH_GUESTS = ("images", "rootdir")
 
@@ -78,7 +77,7 @@ def _read_configs(
         path = ("nodes", row["node"], row["type"], row["vmid"], "config")
         return client.get(*path, attempted=attempted) or {}
 
-    return side_by_side(read, guests, _READS_AT_ONCE)
+    return side_by_side(read, guests)
 
 
 def _warnings(storage: str, orphans: Sequence[int]) -> tuple[str, ...]:
@@ -128,7 +127,7 @@ def _pools(client: Api, storage: str, attempted: str) -> list[str]:
         members = rows[0].get("members") or [] if rows else []
         return any(member.get("storage") == storage for member in members)
 
-    found = side_by_side(has_storage, names, _READS_AT_ONCE)
+    found = side_by_side(has_storage, names)
     return [f"pool {name}" for name, has in zip(names, found, strict=True) if has]
 
 
@@ -155,6 +154,6 @@ def _read_owners(client: Api, storage: str, places: Sequence[Mapping[str, Any]])
             return []
 
     found: set[int] = set()
-    for rows in side_by_side(read, reads, _READS_AT_ONCE):
+    for rows in side_by_side(read, reads):
         found.update(int(row["vmid"]) for row in rows if row.get("vmid"))
     return found

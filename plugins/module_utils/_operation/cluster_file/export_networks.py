@@ -42,7 +42,6 @@ from ..._tenants.firewall.scope import (
 from ..._tenants.firewall.view import view_of as firewall_view
 from .declared import ExportedSection, without_default
 
-_READS_AT_ONCE = 8
 _SERVERS_WITH_SECRET = {IPAMS: ("token", ("netbox", "phpipam")), DNS: ("key", ("powerdns",))}
 
 
@@ -117,7 +116,7 @@ def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
         path = (*row.path, "firewall")
         scope = FirewallScope(GUEST, f"guest {row.vmid}", path, tenant_groups=of_tenants)
         wanted.append((scope, row.vmid))
-    found = side_by_side(partial(_read, client), wanted, _READS_AT_ONCE)
+    found = side_by_side(partial(_read, client), wanted)
     items = [one for one in found if one is not None]
     return ExportedSection(items, [], tuple(_notes_on_new_vnets(client, vnets)))
 

@@ -22,7 +22,6 @@ from ..._tenants.access.role import ROLE
 from .desired import DeclaredItem
 from .sections import Section
 
-_READS_AT_ONCE = 8
 Names = tuple[str, ...]
 
 
@@ -50,7 +49,7 @@ def read_section(
     if whole or len(single) < len(items):
         for keys, values in _listed(section, items, client, whole):
             found[tuple(keys.values())] = values
-    read = side_by_side(partial(read_values, table, client), single, _READS_AT_ONCE)
+    read = side_by_side(partial(read_values, table, client), single)
     for keys, one in zip(single, read, strict=True):
         found.pop(tuple(keys.values()), None)
         if one is not None:

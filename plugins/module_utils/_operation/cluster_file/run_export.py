@@ -31,7 +31,6 @@ from .generated.sections import SECTIONS
 from .sections import Section
 from .text import VARIABLE, text_of
 
-_READS_AT_ONCE = 8
 _OPTIONS = next(section for section in SECTIONS if section.name == "options")
 _ONCE = frozenset(section.name for section in SECTIONS if not section.keys)
 
@@ -42,7 +41,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     sections = [one for one in SECTIONS if wanted is None or one.name in wanted]
     nodes = [str(row["node"]) for row in client.get("nodes") or [] if row.get("status") == "online"]
     read = partial(_read, sorted(nodes), client)
-    found = dict(zip(sections, side_by_side(read, sections, _READS_AT_ONCE), strict=True))
+    found = dict(zip(sections, side_by_side(read, sections), strict=True))
     missing = [
         {"section": section.name, "reason": one.message}
         for section, one in found.items()

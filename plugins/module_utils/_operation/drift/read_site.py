@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 # Tasks that do not change the VM: consoles and backups.
 _HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
-_CHECKS_AT_ONCE = 8
 # Statuses of existing VMs that differ.
 _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
 
@@ -142,7 +141,7 @@ def _find_hidden(
     for planned, vm in zip(plans, vms, strict=True):
         if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
             gone.append((planned, vm))
-    side_by_side(mark_hidden, gone, _CHECKS_AT_ONCE)
+    side_by_side(mark_hidden, gone)
 
 
 def _add_backups(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.arguments.options import parse_options
-from ..._foundation.core.parallel import side_by_side
+from ..._foundation.core.parallel import SITES_AT_ONCE, side_by_side
 from ..._foundation.core.result import Result
 from ..._foundation.core.times import iso
 from ..._foundation.spec.fleet import fleet_spec, with_defaults
@@ -32,7 +32,6 @@ from .text import lines_of
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_SITES_AT_ONCE = 16
 
 SiteClient = tuple[Collection[str], "Client"]
 
@@ -60,7 +59,7 @@ def run_at_sites(
         estate = read_estate(wanted, None, sites) if has_guests(wanted) else None
         return read_site(estate, client, scope, names)
 
-    readings = side_by_side(one, clients, _SITES_AT_ONCE)
+    readings = side_by_side(one, clients, SITES_AT_ONCE)
     first = clients[0][1]
     document = document_of(
         sorted(readings, key=lambda reading: reading.site), iso(first.clock.time())

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.api.tasks import task_log
-from ..._foundation.cluster.state import NODES_AT_ONCE, ClusterState, cluster_state_of, query_nodes
+from ..._foundation.cluster.state import ClusterState, cluster_state_of, query_nodes
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.parallel import side_by_side
 from ..._guests.kinds.words import TYPES
@@ -94,7 +94,7 @@ def _read_tasks(client: Client, position: SitePosition, online: Mapping[str, boo
 
     nodes = sorted(node for node, is_online in online.items() if is_online)
     found: dict[str, list[TaskRow] | FleetError] = {}
-    for answer in side_by_side(of_node, nodes, NODES_AT_ONCE):
+    for answer in side_by_side(of_node, nodes):
         found.update(answer)
     return found
 

@@ -11,13 +11,10 @@ from typing import Any
 
 from ..._foundation.api.client import Client
 from ..._foundation.api.settings import ReadFile, named_site, resolve, site_names
-from ..._foundation.cluster.state import NODES_AT_ONCE
 from ..._foundation.core.errors import ConfigurationError, FleetError
-from ..._foundation.core.parallel import side_by_side
+from ..._foundation.core.parallel import SITES_AT_ONCE, side_by_side
 from ..._guests.kinds.words import GUESTS
 from .names import Rows, checked_rows, listed_on, lists_to_query, with_figures
-
-MAX_SITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list
         except FleetError as error:
             return SiteListing(site, error=error)
 
-    return side_by_side(read_one, list(clients), MAX_SITES_AT_ONCE)
+    return side_by_side(read_one, list(clients), SITES_AT_ONCE)
 
 
 def _completed(
@@ -113,4 +110,4 @@ def _completed(
         kind, node = one
         return node, listed_on(client, GUESTS[kind], node)
 
-    return tuple(with_figures(rows, side_by_side(read, lists, NODES_AT_ONCE)))
+    return tuple(with_figures(rows, side_by_side(read, lists)))

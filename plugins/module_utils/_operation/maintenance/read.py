@@ -20,7 +20,6 @@ from .model import HaManagerState
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_READERS = 8
 _RULES_SINCE = (9, 0)  # older versions keep the rules about nodes in groups
 
 
@@ -64,7 +63,7 @@ def read_facts(client: Client, node: str) -> MaintenanceFacts:
         lambda: read_ha(client, members),
         lambda: read_ceph(client),
     )
-    records, tasks, options, ha, ceph = side_by_side(lambda read: read(), reads, _READERS)
+    records, tasks, options, ha, ceph = side_by_side(lambda read: read(), reads)
     ha = replace(ha, balances=is_balancing(options.get("crs")))
     return MaintenanceFacts(quorate, members, ha, ceph, records, tasks)
 
@@ -95,7 +94,7 @@ def read_record(client: Client, node: str) -> NodeRecord | None:
 def read_records(client: Client, members: Mapping[str, bool]) -> dict[str, NodeRecord]:
     """Return the record of each online node that has one."""
     online = [name for name, is_online in members.items() if is_online]
-    found = side_by_side(lambda name: read_record(client, name), online, _READERS)
+    found = side_by_side(lambda name: read_record(client, name), online)
     return {name: record for name, record in zip(online, found, strict=True) if record}
 
 
@@ -117,7 +116,7 @@ def read_ha(client: Client, cluster: Collection[str]) -> HaManagerState:
         ("rules",) if has_rules else ("groups",),
     )
     direct = client.direct()
-    answers = side_by_side(lambda path: direct.get("cluster", "ha", *path), paths, _READERS)
+    answers = side_by_side(lambda path: direct.get("cluster", "ha", *path), paths)
     manager, current, resources, places = answers
     rules, groups = (places, None) if has_rules else (None, places)
     return ha_state_of(
@@ -157,9 +156,7 @@ def read_node(client: Client, node: str, cluster: ClusterState) -> NodeState:
     """Return the state of a node that is online. Raises FleetError."""
     direct = client.direct()
     rows, version, status = side_by_side(
-        lambda name: direct.get("nodes", node, name, tries=1),
-        ("services", "version", "status"),
-        _READERS,
+        lambda name: direct.get("nodes", node, name, tries=1), ("services", "version", "status")
     )
     services = [str(row["service"]) for row in rows or () if row.get("state") == "running"]
     storages = [row.storage for row in cluster.storages if row.node == node and row.available]

@@ -16,7 +16,7 @@ from ..._foundation.cluster.tenant import PREFIX
 from ..._foundation.core import validate
 from ..._foundation.core.arguments.options import parse_options
 from ..._foundation.core.errors import ValidationFailed
-from ..._foundation.core.parallel import side_by_side
+from ..._foundation.core.parallel import SITES_AT_ONCE, side_by_side
 from ..._foundation.core.result import Result
 from ..._foundation.spec.fleet import fleet_spec, with_defaults
 from ..._foundation.spec.generated.drift_info import drift_info_spec
@@ -37,7 +37,6 @@ from .read_site import read_report_site
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_SITES_AT_ONCE = 16
 _MAX_DAYS = 36500
 _OF_NODES = ("cpu_overcommit", "memory_overcommit", "min_free_memory", "max_vms_per_node")
 
@@ -72,7 +71,7 @@ def run_at_sites(
             own = read_estate(estate, None, list(names) or None)
         return read_report_site(client, names, wanted, own, scope)
 
-    readings = side_by_side(one, clients, _SITES_AT_ONCE)
+    readings = side_by_side(one, clients, SITES_AT_ONCE)
     readings.sort(key=lambda reading: reading.site)
     now = clients[0][1].clock.time()
     report = document_of(readings, wanted, history, now)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # A node's list of tasks has at most about 2,000 tasks (pve-common, RESTEnvironment.pm,
 # active_workers), and PVE reads the whole list for each request.
 _PAGE = 500
-_WORKERS = 8
 # A node that does not answer must not hold up the others for long.
 _TRIES = 2
 
@@ -44,7 +43,7 @@ def read_tasks(
         return query.matches(task) and (wanted is None or wanted(task))
 
     read = partial(_tasks_of, client, query, matches)
-    return dict(zip(names, side_by_side(read, names, _WORKERS), strict=True))
+    return dict(zip(names, side_by_side(read, names), strict=True))
 
 
 def read_task(client: Reader, upid: Upid) -> TaskRow:

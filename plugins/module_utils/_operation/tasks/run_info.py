@@ -30,8 +30,6 @@ from .row import TaskRow, describe_task, is_of_earlier_guest
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_LOGS_AT_ONCE = 8
-
 
 @dataclass(frozen=True)
 class TaskGuests:
@@ -88,7 +86,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     logs: list[list[str] | None] = [None for _task in tasks]
     warnings = [row["reason"] for row in missing]
     if params.get("log"):
-        logs = side_by_side(lambda task: _log(client, task, warnings), tasks, _LOGS_AT_ONCE)
+        logs = side_by_side(lambda task: _log(client, task, warnings), tasks)
     rows: list[dict[str, Any]] = []
     for task, log in zip(tasks, logs, strict=True):
         rows.append({**describe_task(task), **_vm_of(task, guests), "log": log})

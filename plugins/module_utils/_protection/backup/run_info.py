@@ -28,7 +28,6 @@ from .select import is_named, named_vmids, select
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-READERS = 8
 KINDS = frozenset((VM.type, CONTAINER.type))
 
 
@@ -67,7 +66,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if query.detects_reuse and reading.archives:
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online)
-    left_out = side_by_side(lambda row: read_left_out(client, row), guests, READERS)
+    left_out = side_by_side(lambda row: read_left_out(client, row), guests)
     omissions = dict(zip((row.vmid for row in guests), left_out, strict=True))
     result = _report(query, guests, reading, removals, hidden, cluster)
     for row in result.values["guests"]:

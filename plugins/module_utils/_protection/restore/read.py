@@ -25,8 +25,6 @@ from .desired import DesiredRestore
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_READERS = 8
-
 
 def read_all(client: Client, cluster: ClusterState, desired: DesiredRestore) -> ArchiveReading:
     """Return the archives on the storages of the task. Raises ConfigurationError if a storage
@@ -105,7 +103,7 @@ def _of_removed(
     def read(one: Archive) -> tuple[Archive, Mapping[str, str]]:
         return one, read_archive(client, one.volume, one.node)
 
-    found = side_by_side(read, list(newest.values()), _READERS)
+    found = side_by_side(read, list(newest.values()))
     archive, config = choose_by_name(desired, found)
     require_usable(desired, archive)
     return ChosenArchive(archive, config)

@@ -25,8 +25,6 @@ from .storages import disks_of
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_WORKERS = 8
-
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the VMs with their snapshots. Nothing is written, with or without check mode.
@@ -54,7 +52,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
                 raise
             return _unread(target, owner, error)
 
-    read = side_by_side(read_target, chosen, _WORKERS)
+    read = side_by_side(read_target, chosen)
     vms = [vm for vm in read if vm is not None]
     warnings = [vm["error"]["msg"] for vm in vms if vm["error"]]
     if by_selection:

@@ -24,7 +24,6 @@ from .scope import ExportScope, require_exists
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_READERS = 10
 _AUDIT = "VM.Audit"
 _ALL_VMS = "/vms"
 
@@ -97,7 +96,7 @@ def read_all(
         except FleetError as error:
             return _missing(row, prefix, error.message)
 
-    answers = side_by_side(read, rows, _READERS)
+    answers = side_by_side(read, rows)
     return list(filter(None, answers))
 
 

@@ -21,7 +21,6 @@ from .model import ExportedVm
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_READERS = 8
 _GATEWAYS = (("gateway", "ip"), ("gateway6", "ip6"))
 _DIFFERS = "a run would change the firewall of the guest"
 
@@ -33,9 +32,7 @@ def with_networks(
 
     About five requests for each guest on a network of its tenant.
     """
-    return side_by_side(
-        lambda vm: _named(client, vm, networks.get(vm.tenant), prefix), vms, _READERS
-    )
+    return side_by_side(lambda vm: _named(client, vm, networks.get(vm.tenant), prefix), vms)
 
 
 def _named(

@@ -18,8 +18,6 @@ from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope, Path
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_WORKERS = 4
-
 
 def read_firewall(
     client: Client, scope: FirewallScope, desired: DesiredFirewall | None = None
@@ -86,7 +84,7 @@ def read_sets(client: Client, path: Path, only: frozenset[str] | None = None) ->
             return IpSet(names[name])
         return IpSet(names[name], members_of(client.get(*path, "ipset", name)))
 
-    return dict(zip(names, side_by_side(read_one, list(names), _WORKERS), strict=True))
+    return dict(zip(names, side_by_side(read_one, list(names)), strict=True))
 
 
 def read_known(client: Client, scope: FirewallScope, desired: DesiredFirewall) -> UsableNames:

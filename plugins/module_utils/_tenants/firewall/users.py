@@ -30,7 +30,6 @@ from .scope import CLUSTER, NODE, ROOT, VNET, FirewallScope, Path, plain_scope
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_READS_AT_ONCE = 8
 _MAX_LISTED = 5
 
 
@@ -54,7 +53,7 @@ def _users_of(client: Client, name: str, leaving: Collection[int]) -> list[str]:
             return False
         return any(rule.type == "group" and rule.action == name for rule in rules)
 
-    found = side_by_side(is_user, places, _READS_AT_ONCE)
+    found = side_by_side(is_user, places)
     return [label for (label, _path), is_one in zip(places, found, strict=True) if is_one]
 
 
@@ -106,7 +105,7 @@ def require_names_unused(
             return name, f"{use} of {label}"
         return None
 
-    for found in side_by_side(find_use, places, _READS_AT_ONCE):
+    for found in side_by_side(find_use, places):
         if found is not None:
             raise_in_use(*found)
 

@@ -69,7 +69,6 @@ from .template_files import CONTENT, NewestTemplate, file_rows, find_file, missi
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_WORKERS = 8
 _VERSION = re.compile(r"^\d+(\.\d+)*$")
 _DISKS = frozenset({"images", "rootdir", ANY_CONTENT})
 _CREATES = "container_create"  # the task that uses files of templates
@@ -478,7 +477,7 @@ def _privileges(client: Client, requested: Sequence[PrivilegeCheck]) -> list[Row
             return None
         return answer.get(path)
 
-    answers = side_by_side(read_privileges, list(paths), _WORKERS)
+    answers = side_by_side(read_privileges, list(paths))
     held = dict(zip(paths, answers, strict=True))
     return privilege_rows(_who(client), requested, held, reasons)
 

@@ -32,7 +32,6 @@ from .model import Tenant
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_READS_AT_ONCE = 8
 
 Row = Mapping[str, Any]
 Rights = Mapping[str, frozenset[Grant]]
@@ -102,7 +101,7 @@ def read_guests(
     listed = list(rows)
     found: dict[int, Actual] = {}
     unread: dict[int, FleetError] = {}
-    for row, answer in zip(listed, side_by_side(read, listed, _READS_AT_ONCE), strict=True):
+    for row, answer in zip(listed, side_by_side(read, listed), strict=True):
         if isinstance(answer, Actual):
             found[row.vmid] = answer
         elif not isinstance(answer, NotFound):

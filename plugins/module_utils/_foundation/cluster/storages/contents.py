@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import FleetError, NetworkError, NodeUnhealthy
 from ...core.parallel import side_by_side
-from ..state import NODES_AT_ONCE, ClusterState, StorageRow
+from ..state import ClusterState, StorageRow
 
 if TYPE_CHECKING:
     from ...api.client import Client
@@ -45,7 +45,7 @@ def read_contents(client: Client, cluster: ClusterState, content: str) -> Storag
 
     volumes: list[tuple[StorageRow, Mapping[str, Any]]] = []
     unread: list[tuple[StorageRow, FleetError]] = []
-    answers = side_by_side(read, list(places.values()), NODES_AT_ONCE)
+    answers = side_by_side(read, list(places.values()))
     for rows, answer in zip(places.values(), answers, strict=True):
         if isinstance(answer, FleetError):
             unread.append((rows[0], answer))

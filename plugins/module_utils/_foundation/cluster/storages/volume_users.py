@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ...api.protocols import Reader
 
 _Names: TypeAlias = Callable[[str, Any], bool]  # whether an option of a guest names the volume
-_READS_AT_ONCE = 8
 _DISKS = frozenset(("images", "rootdir"))  # the content of storages with volumes of guests
 # The options of a guest whose value is a drive or a mount.
 SLOT = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs")
@@ -68,7 +67,7 @@ def read_volume_users(
     def names(key: str, value: Any) -> bool:
         return names_volume(pattern, key, value)
 
-    found = side_by_side(lambda row: _user(client, row, names, attempted), rows, _READS_AT_ONCE)
+    found = side_by_side(lambda row: _user(client, row, names, attempted), rows)
     return [user for user in found if user.places]
 
 
@@ -100,7 +99,7 @@ def read_users_of_owner(
                 return VolumeUser(row, (), ())  # it was removed, and the listing still has it
             return f"It is not known whether guest {row.vmid} uses its volumes: {error.cause}"
 
-    found = side_by_side(read, rows, _READS_AT_ONCE)
+    found = side_by_side(read, rows)
     users = [user for user in found if isinstance(user, VolumeUser) and user.places]
     return users, [user for user in found if isinstance(user, str)]
 

@@ -24,7 +24,6 @@ from ...._foundation.cluster.find.restoring import (
 from ...._foundation.cluster.find.visible import is_in_use, taken
 from ...._foundation.cluster.state import (
     CREATION_LOCKS,
-    NODES_AT_ONCE,
     ClusterState,
     VmRow,
     guest_row,
@@ -147,7 +146,7 @@ def with_hidden_creations(
             return []
 
     nodes = sorted(name for name, node in cluster.nodes.items() if node.online)
-    answers = side_by_side(read, nodes, NODES_AT_ONCE)
+    answers = side_by_side(read, nodes)
     for node, tasks in zip(nodes, answers, strict=True):
         for task in tasks:
             created = _created_vmid(kind, task, vmid)

@@ -25,7 +25,6 @@ from ...._foundation.resource.table import Call, Field, Key, Secret, Table
 from ...._foundation.resource.values import as_set, send_set, text_field
 from ..settings.acme import acme_of
 
-_READS_AT_ONCE = 8
 _ALL = ("cluster", "acme", "account")
 _ONE = Call((*_ALL, "{name}"), is_task=True)
 # The first directory in ACMEAccount.pm, which Proxmox VE uses by default.
@@ -113,7 +112,7 @@ def _users(client: Api, name: str) -> list[str]:
         settings = acme_of(client.get("nodes", node, "config", attempted=attempted) or {})
         return bool(settings.domains) and settings.account == name
 
-    found = side_by_side(is_user, nodes, _READS_AT_ONCE)
+    found = side_by_side(is_user, nodes)
     return [node for node, uses in zip(nodes, found, strict=True) if uses]
 
 

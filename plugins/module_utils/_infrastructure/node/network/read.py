@@ -22,7 +22,6 @@ from .settings import settings_of
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_WORKERS = 8
 _RINGS = tuple(f"ring{number}_addr" for number in range(8))
 
 
@@ -103,7 +102,7 @@ def read_bridge_users(client: Client, node: str) -> dict[str, list[str]]:
         return label, set(kind.bridges_in(config or {}).values())
 
     users: dict[str, list[str]] = {}
-    for label, bridges in side_by_side(read, guests, _WORKERS):
+    for label, bridges in side_by_side(read, guests):
         for bridge in bridges:
             users.setdefault(bridge, []).append(label)
     return users

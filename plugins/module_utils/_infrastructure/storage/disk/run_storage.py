@@ -38,7 +38,6 @@ from .plan_storage import (
 )
 from .read import query, read_disks, read_listing, read_pool
 
-_NODES = 8  # nodes that are read at once
 _TIMEOUT = 1800  # seconds: a file system on a large disk takes minutes
 
 
@@ -142,7 +141,7 @@ def run_disk_storage_info(
     places = [
         (node, disks_of(node, rows or [], smart=False)) for node, rows in answered(answers).items()
     ]
-    read = side_by_side(partial(_read_node, client), places, _NODES)
+    read = side_by_side(partial(_read_node, client), places)
     answers.update({node: one for (node, _disks), one in zip(places, read, strict=True)})
     found = [row for rows in answered(answers).values() for row in rows]
     return result_of_nodes(answers, "disk_storages", found)

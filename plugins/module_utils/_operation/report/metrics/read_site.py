@@ -29,7 +29,6 @@ from .model import MetricsOptions, SiteFacts
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READERS = 8
 # Privileges that show all guests, all storages, and all disks of a guest to the caller.
 _VMS, _STORAGES, _DISKS = "VM.Audit", "Datastore.Audit", "VM.Config.Disk"
 
@@ -108,7 +107,7 @@ def _read_versions(
 
     versions: dict[str, str | None] = {}
     online = [row["node"] for row in rows if row.get("status") == "online"]
-    for name, found in zip(online, side_by_side(read, online, _READERS), strict=True):
+    for name, found in zip(online, side_by_side(read, online), strict=True):
         if isinstance(found, FleetError):
             site.lacks(model.NODE, found, name)
         else:

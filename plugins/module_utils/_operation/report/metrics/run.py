@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...._foundation.cluster.find.names import require_nodes_of_sites
 from ...._foundation.cluster.quota import Limits, read_limits
 from ...._foundation.cluster.tenant import PREFIX
-from ...._foundation.core.parallel import side_by_side
+from ...._foundation.core.parallel import SITES_AT_ONCE, side_by_side
 from ...._foundation.core.result import Result
 from ...._foundation.core.times import iso
 from ...._infrastructure.facts.node_info import read_rules
@@ -30,7 +30,6 @@ from .text_file import require_path, write_samples
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_SITES_AT_ONCE = 16
 _ACTIONS = {True: "pve.fleet.metrics", False: "pve.fleet.metrics_info"}
 
 SiteClient = tuple[Collection[str], "Client"]
@@ -148,7 +147,7 @@ def _read_all(clients: Sequence[SiteClient], wanted: MetricsOptions) -> list[Sit
         _names, client = part
         return read_site(client, wanted, client.site)
 
-    sites = side_by_side(one, clients, _SITES_AT_ONCE)
+    sites = side_by_side(one, clients, SITES_AT_ONCE)
     clusters = [site.cluster for site in sites]
     require_nodes_of_sites("max_vms_per_node", wanted.rules.max_vms_by_node, clusters)
     return sorted(sites, key=lambda site: site.name)

@@ -19,7 +19,6 @@ from .model import CopySummary
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_WORKERS = 8
 # A node that does not answer must not hold up the others for long.
 _TRIES = 2
 
@@ -44,7 +43,7 @@ def read_snapshots(
             return error
         return copies_of(answer)
 
-    answers = side_by_side(read, chosen, _WORKERS)
+    answers = side_by_side(read, chosen)
     return {row.vmid: answer for row, answer in zip(chosen, answers, strict=True)}
 
 

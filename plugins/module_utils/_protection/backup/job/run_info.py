@@ -17,7 +17,7 @@ from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.result import Result
 from ...snapshot.select import owner_of
 from ..read import read_left_out
-from ..run_info import KINDS, READERS
+from ..run_info import KINDS
 from .coverage import jobs_by_guest, named_jobs
 from .table import BACKUP_JOB
 
@@ -43,7 +43,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     rows = [cluster.vms[vmid] for vmid in sorted(cluster.vms) if owner.owns(cluster.vms[vmid])]
     jobs_of = jobs_by_guest(jobs, rows)
     covered = [row for row in rows if jobs_of[row.vmid]]
-    read = side_by_side(lambda row: read_left_out(client, row), covered, READERS)
+    read = side_by_side(lambda row: read_left_out(client, row), covered)
     left_out = dict(zip((row.vmid for row in covered), read, strict=True))
     guests: list[dict[str, Any]] = []
     for row in rows:

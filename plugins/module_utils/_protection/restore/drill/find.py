@@ -36,8 +36,6 @@ from .desired import CopyOptions
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READERS = 10
-
 
 @dataclass(frozen=True)
 class FoundCopy:
@@ -81,7 +79,7 @@ def find_copies(client: Client, cluster: ClusterState) -> list[FoundCopy]:
         notes = notes_of(actual)
         return None if notes is None else FoundCopy(actual, notes)
 
-    found = side_by_side(read, sorted(rows, key=lambda row: row.vmid), _READERS)
+    found = side_by_side(read, sorted(rows, key=lambda row: row.vmid))
     return list(filter(None, found))
 
 

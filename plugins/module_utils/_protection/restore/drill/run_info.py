@@ -41,8 +41,6 @@ from .record import FAILED, SKIPPED, read_record
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READERS = 8
-
 
 @dataclass(frozen=True)
 class _Drill:
@@ -150,7 +148,7 @@ def _choose_archives(
         restore = restore_of(drill.options, chosen, owner_prefix, drill.run, drill.now)
         return DrillRestore(chosen, restore)
 
-    return side_by_side(choose_one, rows, _READERS)
+    return side_by_side(choose_one, rows)
 
 
 def read_creation(client: Client, row: VmRow, nodes: Sequence[str]) -> int:

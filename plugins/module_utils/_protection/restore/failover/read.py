@@ -36,8 +36,6 @@ from .guest import RestoredGuest, SiteNames, source_of
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READERS = 8
-
 
 @dataclass(frozen=True)
 class RecoverySite:
@@ -107,7 +105,7 @@ def _with_configs(
         except FleetError as error:
             return f"guest {one.vmid}: {error.cause}"
 
-    return side_by_side(read, archives, _READERS)
+    return side_by_side(read, archives)
 
 
 def _pools(client: Client, prefix: str) -> dict[str, str]:

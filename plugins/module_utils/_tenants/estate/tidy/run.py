@@ -41,7 +41,6 @@ from .orphan import REMOVE, Orphan, orphan_of_copy, orphans_of
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READERS = 10
 # Seconds to wait for a VM that is being created before it is reported.
 _PATIENCE = 30.0
 
@@ -218,7 +217,7 @@ def find_orphaned_guests(
             return vm
         return None
 
-    found = side_by_side(inspect, rows, _READERS)
+    found = side_by_side(inspect, rows)
     return list(filter(None, found))
 
 

@@ -25,7 +25,6 @@ from .lockout import NodeAddress
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_WORKERS = 4
 _RINGS = 8
 
 
@@ -41,9 +40,7 @@ def read_cluster(client: Client, firewall: Firewall, rules: Iterable[Rule]) -> F
     def read_one(name: str) -> tuple[Rule, ...]:
         return rules_of(client.get(*ROOT, "groups", name))
 
-    return FirewallCluster(
-        firewall, dict(zip(known, side_by_side(read_one, known, _WORKERS), strict=True))
-    )
+    return FirewallCluster(firewall, dict(zip(known, side_by_side(read_one, known), strict=True)))
 
 
 def read_cluster_firewall(client: Client) -> Firewall:
@@ -70,7 +67,7 @@ def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Nod
         node = FirewallNode(name, firewall, network or address, rings)
         return NodeAddress(node, ipaddress.ip_address(address), iface)
 
-    return tuple(side_by_side(read_one, chosen, _WORKERS))
+    return tuple(side_by_side(read_one, chosen))
 
 
 def rings_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:

@@ -31,8 +31,6 @@ from .sdn import owners_of
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READS_AT_ONCE = 8
-
 
 def audit_networks(
     client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, TenantNetworking]
@@ -55,9 +53,7 @@ def audit_networks(
     tags = {*groups, *vnets.values()}
     rows = [row for row in facts.of_both_kinds.vms.values() if _owner(row, prefix)]
     found = side_by_side(
-        lambda row: _read(client, row, prefix),
-        [row for row in rows if tags and not row.template],
-        _READS_AT_ONCE,
+        lambda row: _read(client, row, prefix), [row for row in rows if tags and not row.template]
     )
     guests = tuple(one for one in found if isinstance(one, TenantGuest))
     errors = [one for one in found if isinstance(one, AuditFinding)]

@@ -26,8 +26,6 @@ from .model import NONE
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_READS_AT_ONCE = 8
-
 
 def find_unisolated(tenant: Tenant, facts: TenantFacts, client: Client) -> list[Actual]:
     """Return the guests on VNets of the tenant that are not isolated, or cannot be checked.
@@ -45,7 +43,7 @@ def find_unisolated(tenant: Tenant, facts: TenantFacts, client: Client) -> list[
     ]
     guests, _unread = read_guests(client, rows)
     own = [one for one in guests.values() if vnets & set(_bridges(one).values())]
-    open_ones = side_by_side(lambda one: _is_open(one, tenant, vnets, client), own, _READS_AT_ONCE)
+    open_ones = side_by_side(lambda one: _is_open(one, tenant, vnets, client), own)
     return [one for one, is_open in zip(own, open_ones, strict=True) if is_open]
 
 
