@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
 
-# Sites that are worked on at the same time.
-
-
 @dataclass(frozen=True)
 class SiteWork:
     """The outcomes of one site: VMs in the order of the list, warnings, backup jobs, HA rules."""

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ..._foundation.core.propstring import Format, parse
 
@@ -15,8 +16,17 @@ _STARTUP: Format = {"order": {"default_key": 1}, "up": {}, "down": {}}
 LAST = 1 << 31  # the place of guests without an order
 
 
-def start_order(config: Mapping[str, str]) -> tuple[int, int]:
-    """Return the place of a guest in the order, and the seconds to wait after its start."""
+class StartOrder(NamedTuple):
+    """The place of a guest, the seconds to wait after its start, and the limit of its shutdown."""
+
+    place: int = LAST
+    wait: int = 0
+    down: int | None = None
+
+
+def start_order(config: Mapping[str, str]) -> StartOrder:
+    """Return the start order of a guest; a value that is not a number does not count."""
     values = parse(str(config.get("startup") or ""), _STARTUP)
-    order, wait = values.get("order", ""), values.get("up", "")
-    return int(order) if order.isdigit() else LAST, int(wait) if wait.isdigit() else 0
+    names = {"order": "place", "up": "wait", "down": "down"}
+    numbers = {names[key]: int(value) for key, value in values.items() if value.isdigit()}
+    return StartOrder(**numbers)

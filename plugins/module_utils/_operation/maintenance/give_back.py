@@ -168,7 +168,7 @@ def _is_other(known: str, planned: PlannedGuest) -> bool:
 def _order(decision: GuestDecision) -> int:
     planned = decision.planned
     actual = planned and (planned.actual or planned.refused)
-    return start_order(actual.target)[0] if actual else 0
+    return start_order(actual.target).place if actual else 0
 
 
 def _decision(

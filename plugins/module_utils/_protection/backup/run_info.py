@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from ..._foundation.cluster.tenant import tenant_of
 from ..._foundation.core import validate
@@ -20,7 +21,7 @@ from ..._foundation.core.times import iso
 from ..._guests.kinds.words import CONTAINER, VM
 from ..._operation.tasks.read import read_removals
 from ..snapshot.names import seconds
-from ..snapshot.select import GuestTarget, OwnerScope, owner_of
+from ..snapshot.select import GuestTarget
 from .archive import Archive, by_guest, describe_archive, newest_first
 from .read import ArchiveReading, backup_storages, find_hidden, read_archives, read_left_out
 from .select import is_named, named_vmids, select

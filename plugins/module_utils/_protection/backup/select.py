@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.drill.copies import without_copies
+from ..._foundation.cluster.find.owner import OwnerScope
 from ..._foundation.cluster.state import ClusterState, VmRow
 from ..._foundation.core import validate
 from ..._foundation.core.errors import FleetError
-from ..snapshot.select import GuestTarget, OwnerScope, named, targets
+from ..snapshot.select import GuestTarget, named, targets
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client

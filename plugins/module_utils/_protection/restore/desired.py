@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.core import validate
 from ..._foundation.core.errors import ValidationFailed
 from ..._foundation.core.times import seconds
 from ..._guests.guest.plan.archive import is_archive
-from ..snapshot.select import OwnerScope, owner_of
 
 NEWEST = "newest"
 KEEP_ARCHIVE, KEEP_COPY = "archive", "copy"

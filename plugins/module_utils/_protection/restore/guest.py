@@ -39,7 +39,7 @@ def _params(
     """Return the options of the module of the guest's kind, with its defaults."""
     what = f"options of {chosen.kind.noun} '{name}' were refused"
     given = parse_options(spec, desired.options, what)
-    owner = {"tenant_prefix": desired.owner.prefix, "tenant": tenant_of(desired), "name": name}
+    owner = {"tenant_prefix": desired.owner.prefix, "tenant": desired.owner.tenant, "name": name}
     params = with_defaults(spec, {**dict.fromkeys(spec), **given, **owner})
     return {**params, "task_timeout": desired.timeout}
 
@@ -47,12 +47,6 @@ def _params(
 def _source(desired: DesiredRestore, chosen: ChosenArchive) -> GuestSource:
     volume = chosen.archive.volume
     return GuestSource(volume=volume, live=desired.live, in_place=desired.completes)
-
-
-def tenant_of(desired: DesiredRestore) -> str | None:
-    """Return the tenant of the task."""
-    tag = desired.owner.tag
-    return None if tag is None else tag[len(desired.owner.prefix) :]
 
 
 def with_storages(

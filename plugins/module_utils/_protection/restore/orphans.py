@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ..._foundation.cluster.find.owner import OwnerScope
 from ..._foundation.cluster.find.restoring import RESTORE_TASKS, suspects
 from ..._foundation.cluster.state import ClusterState, VmRow
 from ..._foundation.core.errors import FleetError
@@ -23,7 +24,6 @@ from ..._operation.tasks.query import TaskQuery
 from ..._operation.tasks.read import read_tasks
 from ..._operation.tasks.row import FAILED, UNKNOWN, TaskRow
 from ..backup.archive import Archive
-from ..snapshot.select import OwnerScope
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.cluster.find.restoring import find_restored, require_restored
 from ..._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state
 from ..._foundation.cluster.storages.allocation import with_allocations
@@ -44,7 +45,7 @@ from .plan import plan_snapshots
 from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
 from .restart import locked, require_same_power, runs_or_starts, wait_for_unlocked
-from .select import GuestTarget, OwnerScope, is_selection, owner_of, restored_rows, targets
+from .select import GuestTarget, is_selection, restored_rows, targets
 from .storages import require_snapshots, require_state_room
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.cluster.find.restoring import find_restored
 from ..._foundation.cluster.state import ClusterState, fetch_cluster_state
 from ..._foundation.core.errors import FleetError, ForeignTenant, UnknownVm
@@ -19,7 +20,7 @@ from ..._guests.kinds.words import TYPES, kind_name
 from .describe import describe_vm
 from .model import SnapshotVm
 from .read import read_vm
-from .select import GuestTarget, OwnerScope, is_selection, owner_of, restored_rows, targets
+from .select import GuestTarget, is_selection, restored_rows, targets
 from .storages import disks_of
 
 if TYPE_CHECKING:

@@ -11,46 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.find.locate import locate, locate_by_name
-from ..._foundation.cluster.find.lookup import require_own_guest
+from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.cluster.find.restoring import require_restored, suspects, with_bare_queried
 from ..._foundation.cluster.find.unread import require_readable
 from ..._foundation.cluster.find.visible import probe_vmid, require_visible
 from ..._foundation.cluster.state import ClusterState, VmRow
-from ..._foundation.cluster.tenant import PREFIX, owns, tenant_tag
 from ..._foundation.core import validate
 from ..._foundation.core.arguments.options import did_you_mean
-from ..._foundation.core.errors import (
-    Conflict,
-    FleetError,
-    ForeignTenant,
-    UnknownVm,
-    ValidationFailed,
-)
+from ..._foundation.core.errors import Conflict, FleetError, UnknownVm, ValidationFailed
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
-
-
-@dataclass(frozen=True)
-class OwnerScope:
-    """The tenant whose VMs the task may change; without a tag, it may change every VM."""
-
-    tag: str | None
-    prefix: str
-
-    def require_owned(self, label: str, tags: Collection[str], *, unnamed: str) -> None:
-        """Raise Conflict for a guest of another tenant or of no tenant; see `require_own_guest`."""
-        require_own_guest(label, tags, self.tag, self.prefix, unnamed=unnamed)
-
-    def may_see(self, row: VmRow, error: FleetError) -> bool:
-        """Return whether the listed values of a VM that failed with this error may be shown."""
-        if isinstance(error, ForeignTenant):
-            return False
-        return self.owns(row)
-
-    def owns(self, row: VmRow) -> bool:
-        """Return whether the VM belongs to this tenant alone; without a tag every VM does."""
-        return owns(self.tag, row.tags, self.prefix)
 
 
 @dataclass(frozen=True)
@@ -81,14 +52,6 @@ class GuestTarget:
             next_step="Check name and vmid, or give only one of them",
             reason="another name",
         )
-
-
-def owner_of(params: Mapping[str, Any]) -> OwnerScope:
-    """Return the tenant whose VMs the task may change."""
-    prefix = params.get("tenant_prefix") or PREFIX
-    tenant = params.get("tenant")
-    tag = tenant_tag(tenant, prefix) if tenant else None
-    return OwnerScope(tag, prefix)
 
 
 def named(params: Mapping[str, Any]) -> list[str | int]:

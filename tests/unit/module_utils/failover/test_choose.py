@@ -121,8 +121,9 @@ def test_two_guests_of_a_tenant_with_one_name_are_a_problem() -> None:
 
 def test_groups_follow_the_start_order() -> None:
     assert in_groups({101: LAST, 102: 1, 103: 2, 104: 1}) == [[102, 104], [103], [101]]
-    assert start_order({"startup": "order=3,up=20"}) == (3, 20)
-    assert start_order({}) == (LAST, 0)
+    assert start_order({"startup": "order=3,up=20"}) == (3, 20, None)
+    assert start_order({"startup": "down=90"}) == (LAST, 0, 90)
+    assert start_order({}) == (LAST, 0, None)
 
 
 def site(rows: Iterable[VmRow], *, online: bool = True) -> OtherSite:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from ...._foundation.cluster.state import fetch_cluster_state, query_nodes
 from ...._foundation.core.errors import FleetError, TaskFailed, TaskTimeout, with_unverified
 from ...._foundation.core.poll import poll
-from ...._foundation.core.propstring import Format, parse
 from ...._foundation.resource.execute import after_writes
 from ...._guests.fleet.execute import VmOutcome
 from ...._guests.fleet.plan import FleetPlanner
 from ...._guests.guest.registry import LISTS
+from ...._guests.guest.start_order import start_order
 from ...._guests.kinds.words import TYPES
 from ..execute import execute
 from ..guests import guest_item
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # PVE has bulk actions for the whole cluster since 9.1. C(startall) of a node in older versions
 # pauses for three seconds after each start (pve-manager: PVE/API2/Nodes.pm), so it is slower.
 _BULK_SINCE = (9, 1)
-_STARTUP: Format = {"order": {"default_key": 1}, "up": {}, "down": {}}
 _OWN = frozenset("bulk-start bulk-shutdown qmstart qmshutdown vzstart vzshutdown".split())
 _GRACE = 60  # seconds for the requests of a bulk action, in addition to the shutdowns
 
@@ -126,8 +125,8 @@ def longest_shutdown(turns: Sequence[OrderedGuest], options: PowerOptions) -> in
     """
     limits: list[int] = []
     for turn in turns:
-        down = parse(str(turn.actual.target.get("startup") or ""), _STARTUP).get("down", "")
-        limits.append(int(down) if down.isdigit() else options.limits.shutdown_timeout)
+        down = start_order(turn.actual.target).down
+        limits.append(options.limits.shutdown_timeout if down is None else down)
     rounds = -(-len(turns) // options.limits.parallel)
     return rounds * max(limits) + _GRACE
 

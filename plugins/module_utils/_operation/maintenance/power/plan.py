@@ -101,7 +101,7 @@ def plan_estate(
             refused.append(GuestDecision(row, STAY, planned.error.message, planned=planned))
         elif planned.changes and planned.actual is not None:
             actual = planned.actual
-            turns.append(OrderedGuest(row, planned, actual, start_order(actual.target)[0]))
+            turns.append(OrderedGuest(row, planned, actual, start_order(actual.target).place))
     if options.starts:
         turns = [turn for turn in turns if _is_to_start(turn, options, recorded)]
     tiers = tiers_of(turns, backwards=not options.starts)

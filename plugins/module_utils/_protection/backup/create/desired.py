@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...._foundation.cluster.find.owner import OwnerScope, owner_of
 from ...._foundation.core import validate
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.core.parallel import ConcurrencyLimits
 from ...snapshot.names import seconds
-from ...snapshot.select import OwnerScope, owner_of
 from ..job.table import BACKUP_JOB, FLEECING, fleecing, retention
 from ..select import is_named
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.cluster.drill.copies import without_copies
+from ...._foundation.cluster.find.owner import owner_of
 from ...._foundation.cluster.state import fetch_cluster_state
 from ...._foundation.cluster.tenant import tenant_of
 from ...._foundation.core import validate
 from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.result import Result
-from ...snapshot.select import owner_of
 from ..read import read_left_out
 from ..run_info import KINDS
 from .coverage import jobs_by_guest, named_jobs

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.layers.caching import CachingReader
 from ...._foundation.cluster.find.names import STORAGE, require_known
+from ...._foundation.cluster.find.owner import OwnerScope, owner_of
 from ...._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from ...._foundation.cluster.tenant import tenant_of
 from ...._foundation.core import validate
@@ -27,7 +28,6 @@ from ...backup.archive import Archive, by_guest
 from ...backup.read import backup_storages, read_archives
 from ...backup.run_info import KINDS
 from ...backup.select import select
-from ...snapshot.select import OwnerScope, owner_of
 from ..choose import ChosenArchive, choose
 from ..desired import DesiredRestore, read_desired
 from ..guest import storages_by_disk

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...._foundation.cluster.drill.copies import is_marked
+from ...._foundation.cluster.find.owner import OwnerScope
 from ...._foundation.cluster.tenant import owns, parse_tags, tenants_of
 from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.times import iso
 from ...backup.archive import Archive, newest_first
-from ...snapshot.select import OwnerScope
 from ..choose import ChosenArchive, is_ordinary
 
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...._foundation.cluster.find.owner import owner_of
 from ...._foundation.core import validate
 from ...._foundation.core.arguments.options import parse_options
 from ...._foundation.spec.vm import vm_spec
 from ...snapshot.names import seconds
-from ...snapshot.select import named, owner_of
+from ...snapshot.select import named
 from ..drill.desired import CopyOptions, read_copy_options
 from .choose import GuestSelection
 from .mapping import NicMap, read_addresses

@@ -87,7 +87,7 @@ def incoming_of(
         problems.append(
             f"tenant {tenant} has no pool here: provision it with module tenant, or set pools"
         )
-    order, wait = start_order(chosen.config)
+    order, wait, _down = start_order(chosen.config)
     own = {"nics": nics, "pool": pool, **nameserver_options(desired, chosen)}
     restore = _restore_of(desired, chosen, tenant, own)
     incoming = RestoredGuest(chosen, tenant, order, wait, starts(desired, chosen), restore)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ...._foundation.api.interface import Api
@@ -31,19 +32,23 @@ def _send_vanished(parts: frozenset[str] | None) -> str | None:
 
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
     """Raise any refusal of a new job before the first write; two requests."""
-    if not change.creates:
-        return ()
-    attempted = f"{REALM_SYNC_JOB.label(desired.keys)} was not created"
-    require_directory(kinds_of_realms(client), desired.values["realm"], attempted)
-    backups = client.get("cluster", "backup", attempted="Could not list the backup jobs") or []
-    if desired.keys["name"] in {str(row["id"]) for row in backups}:
+    if change.creates:
+        attempted = f"{REALM_SYNC_JOB.label(desired.keys)} was not created"
+        require_directory(kinds_of_realms(client), desired.values["realm"], attempted)
+        backups = client.get("cluster", "backup", attempted="Could not list the backup jobs") or []
+        require_free(desired.keys["name"], {str(row["id"]) for row in backups}, attempted)
+    return ()
+
+
+def require_free(name: str, backups: Collection[str], attempted: str) -> None:
+    """Raise Conflict for the name of a backup job (pure)."""
+    if name in backups:
         raise Conflict(
             attempted=attempted,
             answer="a backup job has this name, and Proxmox VE keeps both kinds in one file",
             next_step="Choose another name",
             reason="name in use",
         )
-    return ()
 
 
 REALM_SYNC_JOB = Table(

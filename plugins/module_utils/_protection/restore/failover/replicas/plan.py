@@ -110,7 +110,7 @@ def plan_replicas(
 def incoming_of(desired: DesiredFailover, chosen: ChosenArchive) -> RecoveredGuest:
     """Return a guest with its place in the start order (pure)."""
     tenant, _why = tenant_of(tags_of(chosen), desired.choice.owner.prefix)
-    order, wait = start_order(chosen.config)
+    order, wait, _down = start_order(chosen.config)
     return RecoveredGuest(chosen, tenant, order, wait, starts(desired, chosen))
 
 
