@@ -4,7 +4,9 @@
 """Check mode with a login that lacks privileges: refused with the sentence of the run.
 
 Sources: pve-access-control, PVE/RPCEnvironment.pm (exec_api2_perm_check,
-get_effective_permissions); qemu-server, API2/Qemu.pm (create_vm, check_vm_modify_config_perm).
+get_effective_permissions); qemu-server, API2/Qemu.pm (create_vm, check_vm_modify_config_perm),
+QemuConfig.pm (find_vmstate_storage); pve-guest-common, GuestHelpers.pm (assert_tag_permissions);
+pve-manager, API2/Pool.pm, API2/Tasks.pm and API2/Backup.pm; pve-firewall, API2/Firewall/Helpers.pm.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ BLANK: dict[str, Any] = {
     "node": "pve1",
     "disks": [{"size": "1G", "storage": "ceph"}],
 }
+CT: dict[str, Any] = {"name": "new1", "source": "debian-13-standard", "node": "pve1"}
 
 
 def readings(lab: Lab) -> int:
@@ -97,6 +100,109 @@ def test_task_on_a_vm(unused: Lab, module: str, options: Mapping[str, Any], priv
     unused.run("vm", **BLANK)
     login = limited(unused, "auditor", AUDITOR)
     assert privilege in as_the_run(unused, module, login, **{"name": "new1", **options})
+
+
+def roles_with(lab: Lab, *lacking: str) -> str:
+    """Return a new role that has all privileges but these."""
+    roles = lab.client.get("access", "roles")
+    every = next(row["privs"] for row in roles if row["roleid"] == "Administrator").split(",")
+    lab.run("role", name="most", privileges=sorted({*every} - {*lacking}))
+    return "most"
+
+
+@pytest.mark.parametrize(
+    ("options", "tags"),
+    [
+        ({"registered_tags": ["prod"]}, ["prod"]),
+        ({"user_tag_access": {"user_allow": "none"}}, ["web"]),
+        ({"user_tag_access": {"user_allow": "list", "user_allow_list": ["db"]}}, ["web"]),
+        ({"user_tag_access": {"user_allow": "existing"}}, ["never-seen"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("module", ["vm", "container"])
+def test_tags_that_the_datacenter_restricts(
+    unused: Lab, module: str, options: Mapping[str, Any], tags: list[str]
+) -> None:
+    new = dict(BLANK)
+    if module == "container":
+        new = {**CT, "rootfs": {"size": "1G", "storage": "ceph"}}
+    made = unused.run(module, **new)
+    assert not made.get("failed"), made
+    unused.run("cluster_options", **options)
+    login = limited(unused, "most", {"/": roles_with(unused, "Sys.Modify")})
+    said = as_the_run(unused, module, login, name="new1", tags=tags)
+    assert f"/, Sys.Modify for modifying tag '{tags[0]}'" in said
+
+
+def test_a_registered_tag_of_the_guest_is_restricted_without_a_look_at_the_options(
+    unused: Lab,
+) -> None:
+    """Without Sys.Audit, PVE shows which tags may be set, but not which are registered."""
+    unused.run("vm", **BLANK, tags=["prod", "web"])
+    unused.run("cluster_options", registered_tags=["prod"])
+    roles = {"/vms": roles_with(unused), "/storage": "PVEDatastoreUser"}
+    login = limited(unused, "most", roles)
+    options = {"name": "new1", "tags": ["web"], "tags_exact": True}
+    assert "modifying tag 'prod'" in as_the_run(unused, "vm", login, **options)
+    foreseen = unused.run("vm", check=True, name="new1", tags=["db"], **login)
+    assert not foreseen.get("failed"), foreseen
+    assert not unused.run("vm", name="new1", tags=["db"], **login).get("failed")
+
+
+def test_hibernation_of_a_vm_with_disks_on_two_storages(unused: Lab) -> None:
+    """PVE saves the memory on the shared storage."""
+    disks = [{"size": "1G", "storage": storage} for storage in ("ceph", "local-lvm")]
+    unused.run("vm", **{**BLANK, "disks": disks, "state": "started"})
+    most = roles_with(unused, "Datastore.AllocateSpace")
+    wrong = limited(unused, "wrong", {"/": most, "/storage/local-lvm": "Administrator"})
+    task = {"name": "new1", "state": "hibernated"}
+    assert "/storage/ceph, Datastore.AllocateSpace" in as_the_run(unused, "vm", wrong, **task)
+    login = limited(unused, "right", {"/": most, "/storage/ceph": "Administrator"})
+    foreseen = unused.run("vm", check=True, **task, **login)
+    assert not foreseen.get("failed"), foreseen
+
+
+def test_a_move_between_pools_needs_both(unused: Lab) -> None:
+    for pool in ("old1", "new1"):
+        unused.run("pool", name=pool)
+    unused.run("vm", **BLANK, pool="old1")
+    roles = {"/": "PVEAuditor", "/vms": "PVEVMAdmin", "/pool/new1": "PVEPoolAdmin"}
+    login = limited(unused, "mover", roles)
+    for module, options in (
+        ("vm", {"name": "new1", "pool": "new1"}),
+        ("pool", {"name": "new1", "vms": [made(unused)], "allow_move": True, "allow_self": True}),
+    ):
+        foreseen = unused.run(module, check=True, **options, **login)
+        result = unused.run(module, **options, **login)
+        for one in (foreseen, result):
+            assert "(/pool/old1, Pool.Allocate)" in one["msg"]
+
+
+def made(lab: Lab) -> int:
+    """Return the VMID of the VM of a test."""
+    rows = lab.client.get("cluster", "resources", type="vm")
+    return next(int(row["vmid"]) for row in rows if row.get("name") == "new1")
+
+
+def test_firewall_of_a_vnet(unused: Lab) -> None:
+    zone: dict[str, Any] = {"zones": [{"name": "faulty", "type": "simple"}]}
+    unused.run("sdn", **zone, vnets=[{"name": "faulty0", "zone": "faulty"}])
+    login = limited(unused, "auditor", AUDITOR)
+    rule = {"type": "forward", "action": "DROP", "proto": "tcp", "dport": "22"}
+    for options in ({"options": {"enable": True}}, {"rules": [rule]}):
+        task = {"scope": "vnet", "vnet": "faulty0", **options}
+        said = as_the_run(unused, "firewall", login, **task)
+        assert "/sdn/zones/faulty/faulty0, SDN.Allocate" in said
+
+
+def test_the_present_storage_of_a_backup_job(unused: Lab) -> None:
+    job: dict[str, Any] = {"name": "nightly", "schedule": "02:00", "storage": "local", "all": True}
+    assert not unused.run("backup_job", **job).get("failed")
+    most = roles_with(unused, "Datastore.Allocate")
+    login = limited(unused, "most", {"/": most})
+    said = as_the_run(unused, "backup_job", login, name="nightly", comment="new")
+    assert "/storage/local, Datastore.Allocate" in said
 
 
 def test_privileges_of_the_pool_count(unused: Lab) -> None:

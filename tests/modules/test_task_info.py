@@ -292,9 +292,11 @@ def test_tasks_of_others_are_not_stopped(lab: Lab) -> None:
     vm = machine(lab)
     with unending(lab, "qmstart"):
         upid = started(lab, vm)
+        foreseen = lab.run("task", check=True, upid=upid, state="stopped", **login)
         result = lab.run("task", upid=upid, state="stopped", **login)
         assert result["error"]["category"] == "PermissionDenied"
         assert "Sys.Modify" in result["msg"]
+        assert foreseen["msg"] == result["msg"]
         assert tasks(lab, upid=upid)[0]["status"] == "running"
 
 

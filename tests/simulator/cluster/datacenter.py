@@ -123,7 +123,8 @@ def get_options(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
     if audit:
         result["description"] = cluster.options.get("description", "")
         result.setdefault("mac_prefix", "BC:24:11")
-    result["allowed-tags"] = _allowed(ctx)
+    allowed, _registered, _free = allowed_tags(ctx, privileged=ctx.may("/", "Sys.Modify"))
+    result["allowed-tags"] = sorted(allowed)
     return result
 
 
@@ -145,27 +146,6 @@ def _shown(ctx: Ctx, name: str, text: str) -> Any:
         elif key == "user-allow-list":
             parts[key] = split_list(value)
     return parts
-
-
-def _allowed(ctx: Ctx) -> list[str]:
-    privileged = ctx.may("/", "Sys.Modify") or ctx.may("/", "Sys.Audit")
-    allowed, registered, free = allowed_tags(ctx, privileged=ctx.may("/", "Sys.Modify"))
-    if free or privileged and ctx.may("/", "Sys.Modify"):
-        mode = _parts(ctx.cluster.options.get("user-tag-access", "")).get("user-allow", "free")
-        if mode in ("free", "existing") or _list_mode_shows_used(mode):
-            allowed |= {
-                tag
-                for guest in ctx.cluster.guests()
-                if guest.conf.get("tags") and ctx.may(f"/vms/{guest.vmid}", "VM.Audit")
-                for tag in split_list(guest.conf["tags"])
-            }
-    if not ctx.may("/", "Sys.Modify"):
-        allowed -= registered
-    return sorted(allowed)
-
-
-def _list_mode_shows_used(mode: str) -> bool:
-    return mode == "list"
 
 
 @api("PUT /cluster/options")

@@ -223,6 +223,8 @@ def _check_import(ctx: Ctx, vmid: int, name: str, source: str) -> None:
         raise ParamError(
             {name: f"{source} has wrong type '{parsed.content}' - needs to be 'images' or 'import'"}
         )
+    if parsed.content == "import" and ".ova/" in parts[1]:  # needs_extraction
+        ctx.need(f"/storage/{parts[0]}", "Datastore.AllocateSpace")
     if parsed.vmid is not None:
         ctx.need(f"/vms/{parsed.vmid}", "VM.Clone")
     else:
@@ -428,7 +430,10 @@ def unique_tags(ctx: Ctx, text: str) -> str:
 
 
 def allowed_tags(ctx: Ctx, *, privileged: bool) -> tuple[set[str], set[str], bool]:
-    """(tags the caller may set, registered tags, whether any other may be set)."""
+    """(tags the caller may set, registered tags, whether any other may be set).
+
+    Source: pve-guest-common, GuestHelpers.pm, get_allowed_tags.
+    """
     cluster = ctx.cluster
     registered = set(split_list(cluster.options.get("registered-tags", "")))
     access = dict(
@@ -437,19 +442,14 @@ def allowed_tags(ctx: Ctx, *, privileged: bool) -> tuple[set[str], set[str], boo
         if "=" in part
     )
     mode = access.get("user-allow", "free")
-    allowed = set(split_list(access.get("user-allow-list", "")))
-    if mode == "existing":
-        allowed |= {
-            tag
-            for vm in cluster.vms.values()
-            for tag in split_list(vm.conf.get("tags", ""))
-            if ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
-        }
-    elif mode == "none":
-        allowed = set()
-    if privileged:
-        allowed |= registered
-    return allowed, registered, mode == "free"
+    allowed: set[str] = set()
+    if mode != "none" or privileged:
+        allowed |= set(split_list(access.get("user-allow-list", "")))
+    if mode in ("free", "existing") or privileged:
+        for guest in cluster.guests():
+            if guest.conf.get("tags") and (privileged or ctx.may(f"/vms/{guest.vmid}", "VM.Audit")):
+                allowed |= set(split_list(guest.conf["tags"]))
+    return allowed | registered if privileged else allowed - registered, registered, mode == "free"
 
 
 def check_tags(ctx: Ctx, vmid: int, old: str, new: str) -> None:

@@ -41,6 +41,8 @@ def vzdump(ctx: Ctx, p: dict[str, Any]) -> str:
     check_rights(ctx, p)
     if p.get("prune-backups") and not p.get("dumpdir"):
         ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.Allocate")
+    if p.get("stop") and not ctx.cluster.version["release"].startswith("8"):
+        ctx.need(f"/nodes/{p['node']}", "Sys.Modify")
     if p.get("stop") and not any(p.get(name) for name in ("vmid", "all", "pool")):
         return "OK"
     if not p.get("dumpdir"):

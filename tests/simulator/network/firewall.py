@@ -67,8 +67,12 @@ def _firewall(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         key = p["vmid"]
     elif p.get("vnet"):
         sdn = ctx.cluster.sections.get("sdn")
-        if sdn is None or p["vnet"] not in sdn.running.get("vnets", {}):
+        vnet = sdn.running.get("vnets", {}).get(p["vnet"]) if sdn else None
+        if vnet is None:
             raise PveError("invalid vnet specified")  # Helpers.pm, check_vnet_access
+        reads = ["SDN.Audit"] if ctx.method.verb == "GET" else []
+        path = f"/sdn/zones/{vnet['zone']}/{p['vnet']}"
+        ctx.need(path, *reads, "SDN.Allocate", any_of=True)
         key = f"vnet/{p['vnet']}"
     elif p.get("node"):
         key = f"node/{p['node']}"

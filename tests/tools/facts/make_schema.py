@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -438,20 +438,34 @@ def _words(names: Iterable[str]) -> str:
 def render_rights() -> str:
     """Return the text of the file with the permission checks of writes.
 
-    A check that differs between versions is left out, and a call that only root@pam may send. The
-    placeholders of paths have no names, because the names vary.
+    A check that differs in an older version is a C(since) with both. The placeholders of paths have
+    no names, because the names vary.
     """
     text = RIGHTS_HEAD.format(version=load_release(VERSION))
-    older = [paths_of(version) for version in OLDER.values()]
+    older = {release: paths_of(version) for release, version in OLDER.items()}
     checks: dict[str, Any] = {}
     for path, methods in sorted(paths_of(VERSION).items()):
         for method, call in sorted(methods.items()):
-            check = call.get("perm")
-            known = [paths[path] for paths in older if method in paths.get(path, {})]
-            others = [calls[method].get("perm") for calls in known]
-            if method != "GET" and check and all(other == check for other in others):
-                checks[re.sub(r"\{.*?\}", "{}", f"{method} {path}")] = check
+            name = re.sub(r"\{.*?\}", "{}", f"{method} {path}")
+            check = _check_of(call)
+            for release, paths in older.items():
+                known = _check_of(paths.get(path, {}).get(method, call))
+                if known != check and release != "8.4":
+                    raise ValueError(f"{name}: the check of {release} differs")
+                if known != check:
+                    check = ["since", [9], check, known]
+            if method != "GET" and check:
+                checks[name] = check
     return formatted(f"{text}CHECKS: Mapping[str, Any] = {_printed(checks)}\n")
+
+
+def _check_of(call: Mapping[str, Any]) -> Any:
+    """Return the check of a call; without permissions, only root@pam may send it (pve-access-control:
+    RPCEnvironment.pm, check_api2_permissions).
+    """
+    if call.get("perm") or call.get("user"):
+        return call.get("perm")
+    return ["root", "user != root@pam"]
 
 
 def _takes_full(kind: str) -> bool:

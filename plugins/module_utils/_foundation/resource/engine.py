@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from ..api.access.privileges import NEWEST, Privileges
 from ..api.access.required import RequiredRequest, find_missing
 from ..api.interface import Api
+from ..core.errors import PermissionDenied
 from ..core.failures.classify import classify
 from ..schema.requests import require_accepted
 from .execute import Execution, Steps, after_writes, attempted, execute
@@ -44,15 +45,27 @@ class Resource(Steps, Generic[Outcome]):
 def read_privileges(client: Api, plans: Iterable[Plan]) -> Privileges | None:
     """Return the privileges of the login, None if no step of the plans has a known check."""
     requests = [request for plan in plans for request in requests_of(plan)]
-    if not any(request.checks for request in requests):
+    kinds = {kind for request in requests for kind in request.kinds}
+    if not kinds:
         return None
-    held = client.privileges()
-    zones: dict[str, str] = {}
+    zones, pools, storages = dict[str, str](), dict[str, str](), dict[str, Any]()
     if any(request.uses_zones for request in requests):
         rows = client.get("cluster", "sdn", "vnets") or ()
         zones = {str(row["vnet"]): str(row["zone"]) for row in rows if row.get("zone")}
-    release = client.release() if any(one.depends_on_release for one in requests) else NEWEST
-    return Privileges(held, client.login, release, zones)
+    if "moved" in kinds:
+        rows = client.get("cluster", "resources", type="vm") or ()
+        pools = {str(row["vmid"]): str(row["pool"]) for row in rows if row.get("pool")}
+    if "state storage" in kinds:
+        storages = {str(row["storage"]): row for row in client.get("storage") or ()}
+    return Privileges(
+        client.privileges(),
+        client.login,
+        client.release() if "since" in kinds else NEWEST,
+        zones,
+        pools,
+        storages,
+        (client.get("cluster", "options") or {}) if "tags" in kinds else {},
+    )
 
 
 def require_privileges(
@@ -72,6 +85,20 @@ def require_privileges(
         message = f"Permission check failed ({missing})".removesuffix(" ()")
         error = classify(step.method, path, 403, message, message, {})
         raise error.on(attempted=attempted(step.summary), tries=1)
+
+
+def require_permitted(
+    client: Api, plans: Sequence[tuple[Plan, Mapping[str, Any]]], next_step: str
+) -> None:
+    """Raise PermissionDenied for the first step of plans that PVE would refuse. Each plan comes with
+    the present values of its object.
+    """
+    held = read_privileges(client, [plan for plan, _values in plans])
+    for plan, values in plans:
+        try:
+            require_privileges(plan, held, values)
+        except PermissionDenied as error:
+            raise error.on(next_step=next_step) from error
 
 
 def requests_of(

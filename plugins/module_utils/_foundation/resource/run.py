@@ -56,8 +56,8 @@ class TableResource(Resource[Result]):
         self.client = client
         self.option_names = table.option_names
         self.plan = plan
-        self.actual = actual
-        self.latest = actual
+        self.actual = self.latest = actual
+        self.config = actual or {}
         self.verified = 0
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:

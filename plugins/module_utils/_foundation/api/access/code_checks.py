@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The permission checks in PVE's code, in the notation of the API's schema (pure).
 
-They depend on parameters, and on the configuration of the guest. Three kinds are not in the schema:
+They depend on parameters, and on the configuration of the guest. These kinds are not in the schema:
 C(network) with the bridge and the VLAN of a NIC, C(root) with the cause of the refusal of any login
-but root@pam, and C(either), which refuses with the cause of its last part.
+but root@pam, C(either), which refuses with the cause of its last part, C(since) with a release and
+the checks from it on and before, C(moved) with a guest that leaves its pool, C(owner) with the
+login of a task, C(state storage) with the storages of a VM, and C(tags) before and after.
 
 Sources: qemu-server, API2/Qemu.pm; pve-container, LXC.pm and API2/LXC.pm; pve-manager,
-API2/VZDump.pm and API2/Backup.pm; pve-storage, Storage.pm (check_volume_access); pve-network,
-API2/Network/SDN/Vnets.pm and Subnets.pm.
+API2/VZDump.pm, API2/Backup.pm, API2/Pool.pm, API2/Tasks.pm and API2/Ceph/Pool.pm; pve-storage,
+Storage.pm (check_volume_access) and API2/Disks; pve-network, API2/Network/SDN/Vnets.pm and
+Subnets.pm; pve-firewall, API2/Firewall/Helpers.pm.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ _GROUPS: Mapping[str, str] = {
     "VM.Config.Memory": "memory balloon shares allow-ksm",
     "VM.Config.HWType": "acpi hotplug kvm machine scsihw smbios1 tablet vga watchdog audio0 rng0",
     "VM.Config.Options": "agent autostart bios description keyboard localtime name onboot ostype"
-    " protection startdate startup tags tdf",
+    " protection startdate startup tdf",
     "VM.Config.Disk": "boot bootdisk vmstatestorage",
 }
 _OF_VM = {name: group for group, names in _GROUPS.items() for name in names.split()}
@@ -68,6 +71,10 @@ def checks_of(
     return checks(values, data, config) if checks else iter(())
 
 
+def _listed(text: Any) -> list[str]:
+    return [word for word in re.split(r"[;,\s]+", str(text or "")) if word]
+
+
 def _perm(path: str, *privileges: str, any_of: bool = False) -> Check:
     return ("perm", path, privileges, "any", any_of)
 
@@ -97,23 +104,33 @@ def _new_vm(values: Mapping[str, str], data: Config, config: Config) -> Iterator
     for name in sorted(data):
         yield from _device(name, str(data[name]))
     yield from _networks(data)
+    if data.get("tags"):
+        yield from _tags("", str(data["tags"]))
 
 
 def _changed_vm(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
-    deleted = [name for name in str(data.get("delete") or "").split(",") if name]
+    deleted = _listed(data.get("delete"))
     yield from _of_vm(values, dict.fromkeys(deleted, ""), {})
     yield from _of_vm(values, data, config)
     yield from _networks(data)
     for name in deleted:
         old = str(config.get(name) or "")
-        yield from _value(name, old)
+        yield from _tags(old, "") if name == "tags" else _value(name, old)
         yield from _networks({name: old})
         is_disk = _DRIVE.fullmatch(name) and "media=cdrom" not in old and data.get("force")
         if old and (is_disk or name.startswith("unused")):
             yield _perm(f"/storage/{old.partition(':')[0]}", _SPACE)
     for name in sorted({*data} - _OF_CALL):
-        for value in (config.get(name), data[name]):
-            yield from _value(name, str(value or ""))
+        old, new = str(config.get(name) or ""), str(data[name] or "")
+        if name == "tags":
+            yield from _tags(old, new)
+        else:
+            yield from (*_value(name, old), *_value(name, new))
+
+
+def _tags(old: str, new: str) -> Iterator[Check]:
+    yield _perm("/vms/{vmid}", "VM.Config.Options")
+    yield ("tags", _listed(old), _listed(new))
 
 
 def _of_vm(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
@@ -130,7 +147,8 @@ def _of_vm(values: Mapping[str, str], data: Config, config: Config) -> Iterator[
     model = sub_keys(str(data.get("cpu") or ""), "cputype").get("cputype", "")
     known = sub_keys(str(config.get("cpu") or ""), "cputype").get("cputype", "")
     if model.startswith("custom-") and model != known:
-        yield _perm(f"/mapping/cpu/{model.removeprefix('custom-')}", "Mapping.Use")
+        newer = _perm(f"/mapping/cpu/{model.removeprefix('custom-')}", "Mapping.Use")
+        yield ("since", (9, 2), newer, _perm("/nodes", "Sys.Audit"))
 
 
 def _group(name: str) -> Iterator[Check]:
@@ -158,6 +176,8 @@ def _storage_of_drive(values: Mapping[str, str], text: str) -> Iterator[Check]:
         yield from _volume(values, file)
     source = drive.get("import-from", "")
     if source:
+        if _content_of(source) == "import" and ".ova/" in source:
+            yield _perm(f"/storage/{source.partition(':')[0]}", _SPACE)
         owner = _owner_of(source)
         is_disk = owner and _content_of(source) == "images"
         yield from ([_perm(f"/vms/{owner}", "VM.Clone")] if is_disk else _volume(values, source))
@@ -260,7 +280,7 @@ def _new_container(values: Mapping[str, str], data: Config, config: Config) -> I
 
 def _changed_container(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
     yield from _of_container(values, data, config)
-    deleted = [name for name in str(data.get("delete") or "").split(",") if name]
+    deleted = _listed(data.get("delete"))
     yield from _of_container(values, dict.fromkeys(deleted, ""), config)
 
 
@@ -276,6 +296,8 @@ def _of_container(values: Mapping[str, str], data: Config, config: Config) -> It
             yield from _features(text, old, config)
         elif re.fullmatch(r"dev\d+", name):
             yield ("root", "configuring device passthrough is only allowed for root@pam")
+        elif name == "tags":
+            yield from _tags(old, text)
         elif name == "hookscript":
             yield ("root", "changing the hookscript is only allowed for root@pam")
         elif _NIC.fullmatch(name):
@@ -373,27 +395,44 @@ def _rollback(values: Mapping[str, str], data: Config, config: Config) -> Iterat
 
 
 def _suspend(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
-    """Return the checks of a hibernation; several storages of disks leave its storage open."""
     if not data.get("todisk"):
         return
     yield _perm("/vms/{vmid}", "VM.Config.Disk")
-    storages = {str(check[1]) for check in _disks({}, config)}
-    if len(storages) == 1:
-        yield _perm(*storages, _SPACE)
+    named = data.get("statestorage") or config.get("vmstatestorage")
+    used = [str(check[1]).removeprefix("/storage/") for check in _disks({}, config)]
+    yield ("state storage", [str(named)] if named else used)
 
 
 def _backup(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
     storage = data.get("storage") or "local"
+    yield from _limits(data)
+    if data.get("prune-backups"):
+        yield _perm(f"/storage/{storage}", "Datastore.Allocate")
+    if data.get("stop"):
+        yield ("since", (9, 2), _perm("/nodes/{node}", "Sys.Modify"), None)
+    yield _perm(f"/storage/{storage}", _SPACE)
+    for vmid in _listed(data.get("vmid")):
+        yield _perm(f"/vms/{vmid}", "VM.Backup")
+
+
+def _limits(data: Config) -> Iterator[Check]:
+    """Return the checks that backups and their jobs share (assert_param_permission_common)."""
     if _LIMITS & {*data}:
         yield _perm("/", "Sys.Modify")
     fleecing = sub_keys(str(data.get("fleecing") or "")).get("storage")
     if fleecing:
         yield _perm(f"/storage/{fleecing}", _SPACE)
-    if data.get("prune-backups"):
-        yield _perm(f"/storage/{storage}", "Datastore.Allocate")
-    yield _perm(f"/storage/{storage}", _SPACE)
-    for vmid in filter(None, str(data.get("vmid") or "").split(",")):
-        yield _perm(f"/vms/{vmid}", "VM.Backup")
+
+
+def _job(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
+    """Return the checks of a backup job; `config` is the job before a change."""
+    yield from _limits(data)
+    if not config or data.get("storage") or "storage" in _listed(data.get("delete")):
+        yield _perm(f"/storage/{data.get('storage') or 'local'}", "Datastore.Allocate")
+    if data.get("pool"):
+        yield _perm("/pool/{pool}", "VM.Backup")
+    if config:
+        yield _perm(f"/storage/{config.get('storage') or 'local'}", "Datastore.Allocate")
 
 
 def _removed_volume(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
@@ -417,7 +456,28 @@ def _vnet(values: Mapping[str, str], data: Config, config: Config) -> Iterator[C
 
 
 def _replication(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
-    yield _perm(f"/vms/{values['id'].partition('-')[0]}", "VM.Replicate")
+    newer = _perm(f"/vms/{values['id'].partition('-')[0]}", "VM.Replicate")
+    yield ("since", (9,), newer, None)
+
+
+def _members(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
+    for vmid in _listed(data.get("vms")):
+        yield ("perm-modify", f"/vms/{vmid}")
+        if data.get("allow-move"):
+            yield ("moved", vmid)
+    for storage in _listed(data.get("storage")):
+        yield ("perm-modify", f"/storage/{storage}")
+
+
+def _with_storage(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
+    switches = ("add_storage", "add_storages", "remove_storages")
+    is_coded = "erasure-coding" in data and "add_storages" not in data
+    if is_coded or any(int(data.get(name) or 0) for name in switches):
+        yield _perm("/storage", "Datastore.Allocate")
+
+
+def _stopped_task(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
+    yield ("owner", values["upid"].split(":")[-2])
 
 
 _CHECKS: Mapping[str, Callable[[Mapping[str, str], Config, Config], Iterator[Check]]] = {
@@ -439,6 +499,21 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, str], Config, Config], Iterator[Che
     "POST /nodes/{}/vzdump": _backup,
     "DELETE /nodes/{}/storage/{}/content/{}": _removed_volume,
     "PUT /nodes/{}/storage/{}/content/{}": _changed_volume,
+    "POST /cluster/backup": _job,
+    "PUT /cluster/backup/{}": _job,
+    "PUT /pools": _members,
+    "PUT /pools/{}": _members,
+    "DELETE /nodes/{}/tasks/{}": _stopped_task,
+    "POST /nodes/{}/ceph/pool": _with_storage,
+    "DELETE /nodes/{}/ceph/pool/{}": _with_storage,
+    "POST /nodes/{}/disks/directory": _with_storage,
+    "POST /nodes/{}/disks/lvm": _with_storage,
+    "POST /nodes/{}/disks/lvmthin": _with_storage,
+    "POST /nodes/{}/disks/zfs": _with_storage,
+    "PUT /cluster/sdn/vnets/{}/firewall/options": _vnet,
+    "POST /cluster/sdn/vnets/{}/firewall/rules": _vnet,
+    "PUT /cluster/sdn/vnets/{}/firewall/rules/{}": _vnet,
+    "DELETE /cluster/sdn/vnets/{}/firewall/rules/{}": _vnet,
     "PUT /cluster/sdn/vnets/{}": _vnet,
     "DELETE /cluster/sdn/vnets/{}": _vnet,
     "POST /cluster/sdn/vnets/{}/subnets": _vnet,

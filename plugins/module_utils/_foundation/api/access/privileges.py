@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-_ZONES, _LOCAL = "/sdn/zones", "localnetwork"
+_ZONES = "/sdn/zones"
+LOCAL = "localnetwork"  # the zone of the bridges of nodes
 BRIDGE = re.compile(r"vmbr\d+")  # the usual names of bridges of nodes
 NEWEST = (9, 2)
 
@@ -23,12 +25,18 @@ class Privileges:
     The value of a privilege is 1 if it holds for paths below too. The answer has the paths of all
     ACLs and of the members of all pools; any other path inherits the privileges that its parent
     propagates (pve-access-control: PVE/RPCEnvironment.pm, get_effective_permissions).
+
+    The other fields are facts that decide about privileges: the zone of each VNet, the pool of each
+    guest, the definition of each storage, and the options of the cluster.
     """
 
     by_path: Mapping[str, Mapping[str, int]]
     login: str = ""
     release: tuple[int, ...] = NEWEST
-    zones: Mapping[str, str] = field(default_factory=dict)  # by VNet
+    zones: Mapping[str, str] = field(default_factory=dict)
+    pools: Mapping[str, str] = field(default_factory=dict)
+    storages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def on(self, path: str) -> frozenset[str]:
         """Return the privileges on a path such as C(/vms/100)."""
@@ -53,7 +61,7 @@ class Privileges:
         A VNet of which the caller sees no zone may be in any zone (pve-guest-common:
         PVE/GuestHelpers.pm, check_vnet_access).
         """
-        zones = [self.zones.get(name, _LOCAL)]
+        zones = [self.zones.get(name, LOCAL)]
         if name not in self.zones and not BRIDGE.fullmatch(name):
             zones += [path.split("/")[3] for path in self.by_path if path.startswith(f"{_ZONES}/")]
             zones.append("-")  # has the privileges that hold for all zones

@@ -11,7 +11,7 @@ that are not known before the run, such as the groups of a user, count as passed
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from ..generated.rights import CHECKS
 from ..path_templates import template_of
 from ..root import ROOT
 from .code_checks import Check, checks_of
-from .privileges import BRIDGE, Privileges
+from .privileges import BRIDGE, LOCAL, Privileges
 
 _PLACEHOLDER = re.compile(r"\{([^}]+)\}")
 # The privileges on an object that permit to change the rights on it (RPCEnvironment.pm,
@@ -29,8 +29,6 @@ _MODIFY = {"storage": "Datastore.Allocate", "vms": "VM.Allocate", "pool": "Pool.
 # Parameters that a request may lack although a check names them: PVE fills in a hyphen (pve-common:
 # Tools.pm, template_replace). The update of a realm sync job has no realm.
 _LEFT_OUT = {"realm"}
-# The first releases with checks of a privilege on a path.
-_SINCE = {"VM.Replicate": (9,), "/mapping/cpu": (9, 2)}
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,34 @@ class RequiredRequest:
         return [*found, *checks_of(call, self.values, self.data, self.config)]
 
     @property
-    def depends_on_release(self) -> bool:
-        """Whether PVE has a check of the request since a release only."""
-        checks = str(self.checks)
-        return any(name in checks for name in _SINCE)
+    def kinds(self) -> set[str]:
+        """The kinds of the checks."""
+        return {one[0] for one in self.checks}
 
     @property
     def uses_zones(self) -> bool:
         """Whether the zones of VNets decide about the privileges."""
         return any(one[0] == "network" and not BRIDGE.fullmatch(one[1]) for one in self.checks)
+
+
+def privileges_beside(
+    request: RequiredRequest, release: tuple[int, ...], zones: Mapping[str, str]
+) -> Iterator[tuple[str, Sequence[str], bool]]:
+    """Return the privileges that a request needs on objects other than guests and pools: the ACL
+    path, the privileges, and whether any of them is enough.
+    """
+    for check in request.checks:
+        if check[0] == "since":
+            check = check[2] if release >= tuple(check[1]) else check[3]
+        if check and check[0] == "network":
+            _kind, name, vlan = check
+            path = f"/sdn/zones/{zones.get(name, LOCAL)}/{name}/{vlan}"
+            yield path.rstrip("/"), ("SDN.Use",), False
+        elif check and check[0] == "perm":
+            _kind, path, privileges, *options = check
+            place = _PLACEHOLDER.sub(lambda found: request.values.get(found[1], ""), path)
+            if not place.startswith(("/vms/", "/pool/")):
+                yield place, privileges, bool(options[1:] and options[1])
 
 
 def find_missing(request: RequiredRequest, held: Privileges) -> str | None:
@@ -106,14 +123,22 @@ class _Caller:
         if kind == "and":
             found = (self.missing(part) for part in parts)
             return next((cause for cause in found if cause is not None), None)
+        if kind == "since":
+            since, newer, older = parts
+            effective = newer if self.held.release >= tuple(since) else older
+            return self.missing(effective) if effective else None
         if kind == "either":
             causes = [self.missing(part) for part in parts]
             return None if None in causes else causes[-1]
         checks: Mapping[str, Callable[..., str | None]] = {
+            "moved": self._missing_old_pool,
             "network": self._missing_network,
+            "owner": self._missing_stop,
             "perm": self._missing_on,
             "perm-modify": self._missing_modify,
             "root": str,
+            "state storage": self._missing_state_storage,
+            "tags": self._missing_tags,
             "userid-group": self._missing_group,
             "userid-param": self._missing_user,
         }
@@ -126,11 +151,6 @@ class _Caller:
         if set(_PLACEHOLDER.findall(path)) - self.values.keys() - _LEFT_OUT:
             return None
         place = _PLACEHOLDER.sub(lambda found: self.values.get(found[1], "-"), path)
-        if any(
-            name in (*privileges, place.rpartition("/")[0]) and self.held.release < since
-            for name, since in _SINCE.items()
-        ):
-            return None
         effective = self._on(place)
         lacking = [name for name in privileges if name not in effective]
         if more.get("any"):
@@ -144,11 +164,55 @@ class _Caller:
             return None
         return f"{paths[0]}, {privilege}"
 
-    def _missing_modify(self, _path: str) -> str | None:
-        path = self.values.get("path", "")
-        more = _MODIFY.get(path[1:].partition("/")[0]) if path.count("/") > 1 else None
-        privileges = ("Permissions.Modify", more) if more else ("Permissions.Modify",)
-        return self._missing_on(path, privileges, "any", 1)
+    def _missing_modify(self, path: str) -> str | None:
+        place = _PLACEHOLDER.sub(lambda found: self.values[found[1]], path)
+        more = _MODIFY.get(place[1:].partition("/")[0]) if place.count("/") > 1 else None
+        privileges = ["Permissions.Modify", *filter(None, [more])]
+        # the privileges of a pool count only if the guest is in it
+        is_enough = self.held.on(place) & {*privileges}
+        return None if is_enough else f"{place}, {'|'.join(privileges)}"
+
+    def _missing_old_pool(self, vmid: str) -> str | None:
+        """Return the cause if a guest cannot leave its pool (pve-manager: API2/Pool.pm)."""
+        pool = self.held.pools.get(vmid)
+        return self._missing_on(f"/pool/{pool}", ("Pool.Allocate",)) if pool else None
+
+    def _missing_stop(self, owner: str) -> str | None:
+        """Return the cause if a task cannot be stopped (pve-manager: API2/Tasks.pm)."""
+        if self.held.login in (owner, owner.partition("!")[0]):
+            return None
+        return self._missing_on("/nodes/{node}", ("Sys.Modify",))
+
+    def _missing_state_storage(self, names: Sequence[str]) -> str | None:
+        """Return the cause if the memory of a VM with disks on these storages cannot be saved
+        (qemu-server: QemuConfig.pm, find_vmstate_storage).
+        """
+        chosen: dict[bool, str] = {}
+        for name in sorted(names):
+            storage = self.held.storages.get(name, {})
+            is_shared = bool(storage.get("shared"))
+            if is_shared not in chosen or storage.get("path"):
+                chosen[is_shared] = name
+        target = chosen.get(True) or chosen.get(False) or "local"
+        return self._missing_on(f"/storage/{target}", ("Datastore.AllocateSpace",))
+
+    def _missing_tags(self, old: Sequence[str], new: Sequence[str]) -> str | None:
+        """Return the cause if the datacenter restricts a tag (pve-guest-common: GuestHelpers.pm,
+        assert_tag_permissions).
+
+        Without Sys.Audit, PVE shows the tags that the login may set, but not the restrictions: only
+        a tag that the guest has is known to be restricted.
+        """
+        if "Sys.Modify" in self.held.on("/"):
+            return None
+        options = self.held.options
+        allowed = options.get("allowed-tags") or ()
+        restricted = {*old, *(options.get("registered-tags") or ())}
+        is_free = (options.get("user-tag-access") or {}).get("user-allow", "free") == "free"
+        for tag in sorted({*old} ^ {*new}):
+            if tag not in allowed and (tag in restricted or not is_free):
+                return f"/, Sys.Modify for modifying tag '{tag}'"
+        return None
 
     def _missing_group(self, privileges: Sequence[str], *options: Any) -> str | None:
         above, wanted = "/access/groups", frozenset(privileges)
