@@ -402,7 +402,7 @@ def test_a_tenant_with_its_own_token(lab: Lab) -> None:
 
 def test_a_missing_privilege_is_named(lab: Lab) -> None:
     web = machine(lab)
-    login = limited(lab, "reader", {"/": "PVEAuditor"})
+    login = limited(lab, "reader", {"/": "PVEAuditor", "/storage": "PVEDatastoreUser"})
     result = refused(lab, "backup", storage="nas", vmid=web["vmid"], **login)
     assert result["error"]["category"] == "PermissionDenied"
     assert f"VM.Backup on /vms/{web['vmid']}" in result["msg"]

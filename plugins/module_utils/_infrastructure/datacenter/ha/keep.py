@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...._foundation.api.interface import Api
-from ...._foundation.core.errors import Conflict, NotSupported, PermissionDenied
+from ...._foundation.core.errors import Conflict, NotSupported
 from ...._foundation.core.result import Result
 from ...._foundation.resource.decide import after, build_plan, compare, read_desired
-from ...._foundation.resource.engine import apply_plan
+from ...._foundation.resource.engine import apply_plan, require_permitted
 from ...._foundation.resource.execute import after_writes
 from ...._foundation.resource.run import TableResource, plan_resource
 from ...._foundation.resource.table import Table, Values
@@ -188,19 +188,10 @@ def _require_feasible(
 
 def require_allowed(plan: HaPlan, client: Api) -> None:
     """Raise PermissionDenied if the login may not write the plan; one request if it has steps."""
-    if not plan.resources:
-        return
-    _require_console(client.get("access", "permissions", path="/") or {})
-
-
-def _require_console(held: Mapping[str, Any]) -> None:
-    if "Sys.Console" not in (held.get("/") or {}):
-        raise PermissionDenied(
-            attempted=_ATTEMPTED,
-            answer="HA rules and HA resources need Sys.Console on /",
-            next_step="Use the login of an administrator, or leave out placement.keep",
-            reason="privilege",
-        )
+    plans = [(one.plan, one.config) for one in plan.resources]
+    require_permitted(
+        client, plans, "Use the login of an administrator, or leave out placement.keep"
+    )
 
 
 def apply_plans(plan: HaPlan, check_mode: bool) -> list[Result]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.access.privileges import Privileges
+from ...._foundation.api.access.required import RequiredRequest, find_missing
 from ...._foundation.cluster.state import (
     ClusterState,
     StorageRow,
@@ -34,7 +35,7 @@ from ...._guests.kinds.words import CONTAINER
 from ...._operation.tasks.read import read_removals
 from ..archive import Archive
 from ..job.precheck import require_root_for
-from ..job.table import BACKUP_JOB, FLEECING, PRUNE
+from ..job.table import BACKUP_JOB, PRUNE
 from ..read import backup_storages, read_archives, read_left_out
 from ..run_info import KINDS
 from ..select import label_of, select
@@ -45,11 +46,8 @@ from .prune import needs_local_time
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
 _WITHOUT_RULE = "Datastore.Allocate"  # permits a backup that ignores the storage's retention
 _BACKUP_SERVER = "pbs"
-# Parameters that need Sys.Modify on / (API2/Backup.pm, assert_param_permission_common).
-_LIMITS = frozenset(("bwlimit", "ionice", "performance"))
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -65,8 +63,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     require_accepted(path, desired.data, BACKUP_JOB.option_names, client.release)
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
     storages = backup_storages(cluster, [desired.storage])
-    privileges = client.get("access", "permissions", attempted="Could not read the privileges")
-    held = Privileges(privileges or {})
+    held = Privileges(client.privileges(), client.login)
     if _WITHOUT_RULE in held.on(f"/storage/{desired.storage}"):
         desired = replace(desired, data={**desired.data, "prune-backups": "keep-all=1"})
     outcomes: list[BackupOutcome] = []
@@ -176,11 +173,7 @@ def _offsets(
 def _find_obstacle(
     row: VmRow, cluster: ClusterState, desired: DesiredBackup, held: Privileges
 ) -> FleetError | None:
-    """Return an error if a guest cannot be backed up, or None (pure).
-
-    Source of the privileges: pve-manager, API2/VZDump.pm and assert_param_permission_common of
-    API2/Backup.pm.
-    """
+    """Return an error if a guest cannot be backed up, or None (pure)."""
     attempted = f"Could not back up {label_of(row)}"
     node = cluster.nodes.get(row.node)
     if node is not None and not node.online:
@@ -198,21 +191,17 @@ def _find_obstacle(
             next_step="Name a storage that is available there",
             reason="storage not on node",
         )
-    needs = [(_ON_GUEST, f"/vms/{row.vmid}"), (_ON_STORAGE, f"/storage/{desired.storage}")]
-    if not _LIMITS.isdisjoint(desired.data):
-        needs.append(("Sys.Modify", "/"))
-    fleecing = FLEECING.read(desired.data.get("fleecing"))
-    if fleecing.get("storage"):
-        needs.append((_ON_STORAGE, f"/storage/{fleecing['storage']}"))
-    for privilege, path in needs:
-        if privilege not in held.on(path):
-            return PermissionDenied(
-                attempted=attempted,
-                answer=f"the caller lacks {privilege} on {path}",
-                next_step=f"Grant {privilege} there; a tenant gets it with operation backup",
-                reason=f"{privilege} on {path}",
-            )
-    return None
+    data = {"vmid": row.vmid, **desired.data}
+    missing = find_missing(RequiredRequest("POST", ("nodes", row.node, "vzdump"), data), held)
+    if missing is None:
+        return None
+    path, _comma, privilege = missing.partition(", ")
+    return PermissionDenied(
+        attempted=attempted,
+        answer=f"the caller lacks {privilege} on {path}",
+        next_step=f"Grant {privilege} there; a tenant gets it with operation backup",
+        reason=f"{privilege} on {path}",
+    )
 
 
 def _report(desired: DesiredBackup, outcomes: Sequence[BackupOutcome], check_mode: bool) -> Result:

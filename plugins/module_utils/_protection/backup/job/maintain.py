@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...._foundation.api.access.privileges import Privileges
 from ...._foundation.api.interface import Api
 from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import Conflict, FleetError, NotFound, PermissionDenied, with_done
 from ...._foundation.core.formatting import counted
 from ...._foundation.resource.change import DesiredResource
 from ...._foundation.resource.decide import after, build_plan, compare
+from ...._foundation.resource.engine import require_permitted
 from ...._foundation.resource.execute import FailureVerdict, execute
 from ...._foundation.resource.plan import Step
 from ...._foundation.resource.run import TableResource
@@ -105,9 +105,9 @@ def preview_jobs(
                 require_references({"storage": job.values["storage"]}, cluster, _ATTEMPTED)
         else:
             del later[name]
-    if planned:
-        held = client.get("access", "permissions", attempted=_ATTEMPTED)
-        _require_privileges(Privileges(held or {}), planned, jobs)
+    present = [jobs.get(job.keys["name"]) for job in planned]
+    plans = [(_plan(job, one), one or {}) for job, one in zip(planned, present, strict=True)]
+    require_permitted(client, plans, _NEXT_STEP)
     return JobsOutcome(jobs, later, _vmids(guests), tuple(steps))
 
 
@@ -170,30 +170,6 @@ def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: l
             steps += execute(one, plan).done
         except (Conflict, NotFound):
             return
-
-
-def _require_privileges(held: Privileges, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
-    """Raise PermissionDenied if the login may not write the jobs.
-
-    A change also requires the privilege on the job's present storage (pve-manager: API2/Backup.pm,
-    assert_param_permission_update).
-    """
-    needed = {"/": "Sys.Modify"}
-    for job in planned:
-        if not job.present:
-            continue
-        for values in (job.values, jobs.get(job.keys["name"], {})):
-            if "storage" in values:
-                needed[f"/storage/{values['storage']}"] = "Datastore.Allocate"
-    for path, privilege in needed.items():
-        if privilege not in held.on(path):
-            raise PermissionDenied(
-                attempted=_ATTEMPTED,
-                answer=f"the login lacks {privilege} on {path}",
-                next_step=_NEXT_STEP,
-                reason="missing privilege",
-                details={"privilege": privilege, "acl_path": path},
-            )
 
 
 def rows_of(outcome: JobsOutcome) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.cluster.state import ClusterState
@@ -17,6 +16,7 @@ from ...._foundation.spec.fleet import with_defaults
 from ...._guests.guest.clone.options import read_clone_as
 from ...._guests.guest.clone.run import plan_clone_of
 from ...._guests.guest.context import RunContext
+from ...._guests.guest.flow.apply import require_permitted
 from ...._guests.guest.flow.flow import GuestPlan
 from ...._guests.guest.registry import list_of
 from ...._guests.kinds.model import Actual, Guest
@@ -59,54 +59,24 @@ def plan_copy(
     return plan_clone_of(one.flow.ready(context), cluster.of_type(actual.kind.type))
 
 
-@dataclass(frozen=True)
-class CopyFacts:
-    """Whether an existing copy has the present state of the guest, and the privileges that the
-    login lacks for a new one.
-    """
-
-    is_present: bool = True
-    missing: tuple[str, ...] = ()
-
-
-def read_facts(client: Client, plan: GuestPlan[Any], actual: Actual) -> CopyFacts:
-    """Return the facts about the copy of a guest; up to three requests."""
-    if plan.actual is not None:
-        return CopyFacts(is_present=_is_present(client, actual, plan.actual))
-    places = {"VM.Clone": [f"/vms/{actual.vmid}"], "VM.Allocate": [f"/vms/{plan.place[0]}"]}
-    if actual.pool:
-        places["VM.Allocate"].append(f"/pool/{actual.pool}")
-    missing: list[str] = []
-    for privilege, paths in places.items():
-        held: set[str] = set()
-        for path in paths:
-            answer = client.get("access", "permissions", path=path) or {}
-            held |= (answer.get(path) or {}).keys()
-        if privilege not in held:
-            missing.append(f"{privilege} on {' or '.join(paths)}")
-    return CopyFacts(missing=tuple(missing))
-
-
-def require_copy(plan: GuestPlan[Any], facts: CopyFacts, actual: Actual) -> None:
+def require_copy(client: Client, plan: GuestPlan[Any], actual: Actual) -> None:
     """Raise Conflict for a copy of another state, and PermissionDenied if the login cannot clone
-    the guest (pure). PVE would refuse the clone only after the guest was stopped (qemu-server:
+    the guest. PVE would refuse the clone only after the guest was stopped (qemu-server:
     API2/Qemu.pm, clone_vm).
     """
     attempted = f"{actual.label} was not overwritten"
-    if plan.actual is not None and not facts.is_present:
+    if plan.actual is not None and not _is_present(client, actual, plan.actual):
         raise Conflict(
             attempted=attempted,
             answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
             next_step="Give another keep_name, or remove the earlier copy",
             reason="copy exists",
         )
-    if facts.missing:
-        raise PermissionDenied(
-            attempted=attempted,
-            answer=f"its copy needs {', '.join(facts.missing)}",
-            next_step="Grant it to the user or token, or keep the state with keep=archive",
-            reason="missing privilege",
-        )
+    try:
+        require_permitted(client, [plan])
+    except PermissionDenied as error:
+        next_step = f"{error.next_step}, or keep the state with keep=archive"
+        raise error.on(attempted=attempted, next_step=next_step) from error
 
 
 def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
