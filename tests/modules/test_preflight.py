@@ -591,6 +591,37 @@ def test_privileges_that_an_estate_needs(lab: Lab) -> None:
     } <= lacking
 
 
+@pytest.mark.parametrize(
+    ("kind", "guest", "wanted"),
+    [
+        ("vms", {"options": {"startup": {"order": 3}}}, "Sys.Modify on /"),
+        ("containers", {"startup": "order=3"}, ""),
+        ("containers", {"unprivileged": False}, "Sys.Modify on /"),
+        (
+            "vms",
+            {"nics": [{"name": "net0", "bridge": "vmbr0", "vlan": 7}]},
+            "SDN.Use on /sdn/zones/localnetwork/vmbr0/7",
+        ),
+        ("vms", {"options": {"rng0": {"source": "/dev/hwrng"}}}, "Mapping.Use on /mapping/hwrng"),
+    ],
+)
+def test_privileges_that_options_of_an_estate_need(
+    lab: Lab, kind: str, guest: dict[str, Any], wanted: str
+) -> None:
+    """The start order of a VM changes its node (qemu-server: API2/Qemu.pm,
+    check_vm_modify_config_perm); that of a container needs VM.Config.Options alone (pve-container:
+    LXC.pm, check_ct_modify_config_perm).
+    """
+    source = "debian-13" if kind == "vms" else "debian-13-standard"
+    result = preflight(lab, estate={kind: [{"name": "new1", "source": source, **guest}]})
+    privileges = statuses(result, "privilege")
+    if wanted:
+        assert wanted in privileges
+        assert wanted.partition(" ")[0] in result["role_command"].replace('"', " ").split()
+    else:
+        assert not any(subject.endswith("on /") for subject in privileges)
+
+
 def test_a_check_without_privileges_says_so(lab: Lab) -> None:
     result = preflight(lab)
     (row,) = [row for row in result["checks"] if row["check"] == "privilege"]

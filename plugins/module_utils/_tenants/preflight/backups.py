@@ -7,20 +7,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from ..._foundation.api.access.required import RequiredRequest, privileges_beside
 from ..._foundation.core.formatting import first_of
 from ..._guests.fleet.items import Estate, VmItem
 from ..._guests.fleet.secrets import fleet_secrets
-from ..access.needs.needs import PrivilegeCheck, TaskObjects, Version, questions
+from ..access.needs.needs import PrivilegeCheck, Version
 
 BackedUp = Mapping[str, Sequence[str]]
 """The guests of an estate with the option C(backup), by the storage of their job. Guests that the
 estate removes from the jobs are under an empty text.
 """
 
-_TASK = "backup_job"
 _CONTENT = "backup"
 _MAX_LISTED = 5
 _WITHOUT_JOBS = ("absent", "template")
@@ -62,20 +61,19 @@ def job_storages(backups: BackedUp) -> list[dict[str, Any]]:
 
 
 def job_questions(backups: BackedUp, version: Version) -> list[PrivilegeCheck]:
-    """Return the questions of module backup_job for these jobs, each with the guests that need it.
-
-    Every write of a job checks the privilege on its storage (pve-manager: API2/Backup.pm,
-    assert_param_permission_update).
+    """Return the questions about the privileges to write these jobs, each with the guests that need
+    it.
     """
-    if not backups:
-        return []
-    everyone = [label for labels in backups.values() for label in labels]
-    storages = tuple(name for name in sorted(backups) if name)
-    found: list[PrivilegeCheck] = []
-    for question in questions([_TASK], TaskObjects(storages=storages), version):
-        above, _slash, name = question.path.rpartition("/")
-        labels = backups.get(name, ()) if above == "/storage" else everyone
-        if labels:
-            listed = first_of(labels, _MAX_LISTED)
-            found.append(replace(question, tasks=(f"the backup jobs of {listed}",)))
-    return found
+    labels: dict[tuple[str, tuple[str, ...], bool], list[str]] = {}
+    for storage, guests in backups.items():
+        request = RequiredRequest("POST", ("cluster", "backup"), {"storage": storage})
+        if not storage:
+            request = RequiredRequest("DELETE", ("cluster", "backup", "-"), {})
+        for path, names, any_of in privileges_beside(request, version, {}):
+            labels.setdefault((path, tuple(names), any_of), []).extend(guests)
+    return [
+        PrivilegeCheck(
+            *key, below=False, tasks=(f"the backup jobs of {first_of(guests, _MAX_LISTED)}",)
+        )
+        for key, guests in labels.items()
+    ]

@@ -10,24 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..._foundation.api.access.privileges import NEWEST
+from ..._foundation.api.access.required import RequiredRequest, privileges_beside
 from ..._foundation.core.arguments.options import parse_options
-from ..._foundation.core.formatting import first_of
 from ..._foundation.spec.fleet import fleet_spec, with_defaults
 from ..._guests.fleet.items import Estate, VmItem, read_estate
 from ..._guests.guest.registry import VMS
+from ..access.needs.need import BRIDGE
 from ..access.needs.needs import PrivilegeCheck, TaskObjects, Version, questions
 from .checks import FAIL, PASS, Row, row
 
-# The options of a VM with a device that is named by its mapping: the word in the ACL path, and the
-# sub-key with the name (qemu-server: API2/Qemu.pm, check_hostpci_perm and so on).
-_MAPPED = {"hostpci": ("pci", "mapping"), "usb": ("usb", "mapping"), "virtiofs": ("dir", "dirid")}
-_CUSTOM = "custom-"
-# Since qemu-server 9.1.13 (its changelog), which belongs to Proxmox VE 9.2.
-_CPU_MODELS_SINCE: Version = (9, 2)
-_CPU_MODELS = "/mapping/cpu/"
 _DISKS = ("images", "rootdir")
-_READ = ("iso", "import")  # the content that needs a right to read (check_volume_access)
-_FILES = (*_READ, "snippets")
+_FILES = ("iso", "import", "snippets")
 # A container whose source is a guest is cloned, else its source is a file.
 _CLONING = {"container_create": "container_clone"}
 _RUNNING = ("started", "restarted")
@@ -35,16 +29,22 @@ _RUNNING = ("started", "restarted")
 
 @dataclass(frozen=True)
 class GuestNeeds:
-    """The needs of a guest. `devices` are ACL paths of mappings; `storages` have their content."""
+    """The needs of a guest. `storages` have their content; `request` sets its options."""
 
     label: str
     tasks: tuple[str, ...]
     template: str | None
     storages: frozenset[tuple[str, str]]
     bridges: frozenset[str]
-    devices: frozenset[str]
+    request: RequiredRequest
     node: str | None
     pool: str | None
+
+    @property
+    def devices(self) -> set[str]:
+        """The ACL paths of mappings of devices, and of CPU models."""
+        paths = {path for path, _names, _any in privileges_beside(self.request, NEWEST, {})}
+        return {path for path in paths if path.startswith("/mapping/") and path.count("/") > 2}
 
 
 def parse_estate(params: Mapping[str, Any]) -> Estate:
@@ -79,15 +79,13 @@ def _needs_of(item: VmItem) -> GuestNeeds:
         tasks = ["vm_clone" if template else "vm_create"]
     if guest.state in _RUNNING:
         tasks.append("vm_power")
-    if "startup" in {*hardware.scalars, *hardware.property_strings}:
-        tasks.append("vm_startup")
     return GuestNeeds(
         label=item.label,
         tasks=tuple(tasks),
         template=template,
         storages=frozenset(storages),
         bridges=frozenset(str(nic["bridge"]) for nic in nics if nic.get("bridge")),
-        devices=frozenset(_devices(hardware)) if is_vm else frozenset(),
+        request=_request_of(item),
         node=guest.node,
         pool=guest.pool or None,
     )
@@ -104,14 +102,16 @@ def _files(hardware: Any) -> Iterable[tuple[str, str]]:
             yield storage, content
 
 
-def _devices(hardware: Any) -> Iterable[str]:
-    for key, values in hardware.property_strings.items():
-        word, name = _MAPPED.get(key.rstrip("0123456789"), ("", ""))
-        if values.get(name):
-            yield f"/mapping/{word}/{values[name]}"
-    model = str(hardware.property_strings.get("cpu", {}).get("cputype") or "")
-    if model.startswith(_CUSTOM):
-        yield f"{_CPU_MODELS}{model.removeprefix(_CUSTOM)}"
+def _request_of(item: VmItem) -> RequiredRequest:
+    """Return the request that sets the options of a guest, as if the guest existed."""
+    hardware, type_ = item.desired.hardware, item.kind.kind.type
+    data: dict[str, str] = dict(hardware.scalars)
+    for name, values in hardware.property_strings.items():
+        data[name] = ",".join(f"{key}={text}" for key, text in values.items() if text is not None)
+    for disk in hardware.disks:
+        source = f",import-from={disk.import_from}" if disk.import_from else ""
+        data[disk.slot] = f"{disk.volume or 'none'}{source}"
+    return RequiredRequest("PUT", ("nodes", "-", type_, 0, "config"), data)
 
 
 def storage_items(needs: Iterable[GuestNeeds]) -> list[dict[str, Any]]:
@@ -153,7 +153,8 @@ def device_rows(
 def estate_questions(
     needs: list[GuestNeeds], vmids: Mapping[str, int], subjects: TaskObjects, version: Version
 ) -> list[PrivilegeCheck]:
-    """Return the questions about the privileges for each guest.
+    """Return the questions about the privileges for each guest: those of its tasks on the guest, and
+    those of its options on other objects.
 
     `vmids` are the VMIDs of the templates by name. `subjects` has the zones of VNets, and the
     storages of the template files.
@@ -165,23 +166,19 @@ def estate_questions(
             templates=(template,) if template is not None else (),
             storages=tuple(sorted({name for name, content in one.storages if content in _DISKS})),
             template_storages=subjects.template_storages,
-            bridges=tuple(sorted(one.bridges)),
-            zones=subjects.zones,
             pool=one.pool,
-            unfound=subjects.unfound,
+            unfound=subjects.unfound | ({BRIDGE} if one.bridges else set()),
         )
         tasks = one.tasks
         if template is not None:
             tasks = tuple(_CLONING.get(task, task) for task in tasks)
         found += questions(tasks, objects, version)
-        for storage in sorted({name for name, content in one.storages if content in _READ}):
-            either = ("Datastore.Audit", "Datastore.AllocateSpace")
-            found.append(PrivilegeCheck(f"/storage/{storage}", either, True, False, one.tasks))
-    for path in sorted({path for one in needs for path in one.devices}):
-        if path.startswith(_CPU_MODELS) and version < _CPU_MODELS_SINCE:
-            continue
-        users = first_of([one.label for one in needs if path in one.devices])
-        found.append(PrivilegeCheck(path, ("Mapping.Use",), False, False, (users,)))
+        if template is None and one.request.data.get("unprivileged") == "0":
+            found.append(PrivilegeCheck("/", ("Sys.Modify",), False, False, tasks))
+        for path, names, any_of in privileges_beside(one.request, version, subjects.zones):
+            user = one.label if path.startswith("/mapping/") else tasks[0]
+            least_first = tuple(reversed(names))
+            found.append(PrivilegeCheck(path, least_first, any_of, False, (user,)))
     return found
 
 
