@@ -21,7 +21,7 @@ from ..._guests.kinds.words import TYPES
 from ..._infrastructure.node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
 from .execute import MaintenanceOutcomes, await_ha, execute, set_noout
 from .guests import fingerprint
-from .keep import keep_record
+from .keep import keep_record, recording
 from .model import FAIL, HA, RECORDED, STAY, STOP, GuestDecision, MaintenanceOptions
 from .planning import Evacuation, plan_evacuation, runs
 from .read import MaintenanceFacts, read_active, read_facts, read_members, read_node
@@ -83,8 +83,9 @@ def run_evacuation(options: MaintenanceOptions, client: Client, check_mode: bool
         _require_ready(work, evacuation)
     _require_movable(options, evacuation)
     if check_mode:
-        leaving = evacuation.with_action(*_LEAVING)
-        require_permitted(client, [one.planned.vm_plan for one in leaving if one.planned])
+        leaving = [one.planned for one in evacuation.with_action(*_LEAVING) if one.planned]
+        first = recording(options.node, _recording(work)) if plan else None
+        require_permitted(client, [one.vm_plan for one in leaving], first)
     if check_mode or not plan:
         return result_of(_progress(work, evacuation, work.phase, plan))
     if options.state == RECORDED:

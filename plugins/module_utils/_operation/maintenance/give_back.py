@@ -26,7 +26,7 @@ from ..._guests.kinds.words import TYPES
 from ..._infrastructure.node.record import PENDING, RETURNING, NodeRecord
 from .execute import MaintenanceOutcomes, execute, set_noout
 from .guests import fingerprint, returning_item
-from .keep import keep_record
+from .keep import keep_record, recording
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, GuestDecision, MaintenanceOptions
 from .planning import runs
 from .read import read_ha, read_members, read_node, read_record
@@ -57,7 +57,8 @@ def run_return(options: MaintenanceOptions, client: Client, check_mode: bool) ->
     plan = _plan_of(options, record, decisions)
     progress = MaintenanceProgress(options, record.phase, decisions, 0, plan, (), warnings)
     if check_mode:
-        require_permitted(client, [one.planned.vm_plan for one in decisions if one.planned])
+        plans = [one.planned.vm_plan for one in decisions if one.planned]
+        require_permitted(client, plans, recording(options.node, _beginning(options)))
         return result_of(progress)
     return _execute(_ReturnRun(client, options, warnings=list(warnings)), record, progress)
 

@@ -51,3 +51,8 @@ def keep_record(
         check_mode=check_mode,
         hooks=Hooks(stale_errors=(DigestChanged,)),
     )
+
+
+def recording(node: str, summary: str) -> Plan:
+    """Return the plan of any change of the record, for a check of the privileges (pure)."""
+    return Plan((Step("record", summary, "PUT", ("nodes", node, "config")),))

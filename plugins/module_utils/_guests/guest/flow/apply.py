@@ -19,6 +19,7 @@ from ...._foundation.core.errors import Conflict, DigestChanged, PermissionDenie
 from ...._foundation.core.result import Result
 from ...._foundation.resource.engine import read_privileges, require_privileges
 from ...._foundation.resource.execute import after_writes
+from ...._foundation.resource.plan import Plan
 from ...kinds.hardware import AnyDesired
 from ...kinds.marker import join_notes, split_notes
 from ...kinds.model import Actual, Guest
@@ -163,10 +164,17 @@ def _require_privileges(guest_plan: GuestPlan[AnyDesired], held: Privileges | No
         raise with_pool_hint(error, guest_plan.context.desired.guest) from error
 
 
-def require_permitted(client: Client, plans: Sequence[GuestPlan[Any] | None]) -> None:
-    """Raise PermissionDenied for the first step of the plans that PVE would refuse, as in a run."""
+def require_permitted(
+    client: Client, plans: Sequence[GuestPlan[Any] | None], first: Plan | None = None
+) -> None:
+    """Raise PermissionDenied for the first step of the plans that PVE would refuse, as in a run.
+
+    `first` has the writes before those of the guests.
+    """
     known = [one for one in plans if one is not None]
-    held = read_privileges(client, [one.plan for one in known])
+    before = first or Plan()
+    held = read_privileges(client, [before, *(one.plan for one in known)])
+    require_privileges(before, held)
     for one in known:
         _require_privileges(one, held)
 

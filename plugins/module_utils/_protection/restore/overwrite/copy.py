@@ -59,32 +59,35 @@ def plan_copy(
     return plan_clone_of(one.flow.ready(context), cluster.of_type(actual.kind.type))
 
 
-def require_copy(client: Client, plan: GuestPlan[Any], actual: Actual) -> None:
-    """Raise Conflict for a copy of another state, and PermissionDenied if the login cannot clone
-    the guest. PVE would refuse the clone only after the guest was stopped (qemu-server:
-    API2/Qemu.pm, clone_vm).
-    """
-    attempted = f"{actual.label} was not overwritten"
-    if plan.actual is not None and not _is_present(client, actual, plan.actual):
+def require_present(plan: GuestPlan[Any], is_present: bool, actual: Actual) -> None:
+    """Raise Conflict for an existing copy of another state (pure)."""
+    if plan.actual is not None and not is_present:
         raise Conflict(
-            attempted=attempted,
+            attempted=f"{actual.label} was not overwritten",
             answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
             next_step="Give another keep_name, or remove the earlier copy",
             reason="copy exists",
         )
+
+
+def require_clonable(client: Client, plan: GuestPlan[Any], actual: Actual) -> None:
+    """Raise PermissionDenied if the login cannot make the copy. PVE would refuse the clone only
+    after the guest was stopped (qemu-server: API2/Qemu.pm, clone_vm).
+    """
     try:
         require_permitted(client, [plan])
     except PermissionDenied as error:
         next_step = f"{error.next_step}, or keep the state with keep=archive"
+        attempted = f"{actual.label} was not overwritten"
         raise error.on(attempted=attempted, next_step=next_step) from error
 
 
-def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
+def is_present(client: Client, actual: Actual, copy: Actual | None) -> bool:
     """Return whether a copy has the state of a guest before its last restore; one request.
 
     This is true if both are stopped, and the guest's last task other than restores is a clone.
     """
-    if actual.running or copy.running:
+    if copy is None or actual.running or copy.running:
         return False
     query = TaskQuery(limit=_TASKS, vmid=actual.vmid)
     tasks = read_tasks(client, [actual.node], query)[actual.node]

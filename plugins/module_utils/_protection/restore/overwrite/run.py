@@ -32,7 +32,7 @@ from ..choose import ChosenArchive
 from ..desired import DesiredRestore
 from ..orphans import has_failed, restores_of
 from ..ran import find_ran
-from .copy import plan_copy, require_copy
+from .copy import is_present, plan_copy, require_clonable, require_present
 from .plan import Overwrite, archived_guest, plan_overwrite, require_possible, require_space
 from .resource import OverwrittenGuest
 
@@ -69,7 +69,8 @@ def overwrite(
     if task.copies:
         guest = context.desired.guest
         copy = plan_copy(client, desired, guest, actual, cluster)
-        require_copy(client, copy, actual)
+        require_present(copy, is_present(client, actual, copy.actual), actual)
+        require_clonable(client, copy, actual)
         task = replace(task, copy=copy)
         cluster = after_plan(client, cluster, copy)
     sized = with_allocations(client, cluster, _room_of(task), actual.kind.content)
