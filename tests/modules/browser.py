@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.support.wait import WebDriverWait
 
 # What is expected to be here, as Debian's packages chromium and chromium-driver install it.
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
@@ -31,7 +32,7 @@ _ARGUMENTS = (
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
     # whatever the page asks of a network fails at once
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
 
@@ -43,23 +44,27 @@ class Browser:
 
     def open(
         self,
-        page: Path,
+        page: Path | str,
         *,
         width: int,
         height: int = 900,
         dark: bool = False,
         media: str = "screen",
     ) -> None:
-        """Open a file as a person with such a screen, such colours or such a printer sees it."""
+        """Open a file or an address as a person with such a screen, such colours or such a printer sees it."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._command("Emulation.setDeviceMetricsOverride", size)
         colors = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._command("Emulation.setEmulatedMedia", {"media": media, "features": [colors]})
-        self._driver.get(page.as_uri())
+        self._driver.get(page.as_uri() if isinstance(page, Path) else page)
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression on the page."""
         return self._driver.execute_script(f"return ({expression})")
+
+    def wait(self, condition: str, seconds: float = 30) -> None:
+        """Wait until an expression is true."""
+        WebDriverWait(self._driver, seconds).until(lambda _driver: self.evaluate(condition))
 
     def complaints(self) -> list[str]:
         """Return what the browser wrote to its console since the last call."""

@@ -81,6 +81,18 @@ The contents of a page.
     )
 
 
+def test_a_page_of_the_reference_has_its_examples_first() -> None:
+    text = "Synopsis\n\n.. Requirements\n\nneeds\n\n.. Options\n\n.. Examples\n\nshow\n\n.. Facts\n\nend\n"
+    moved = "Synopsis\n\n.. Examples\n\nshow\n\n.. Requirements\n\nneeds\n\n.. Options\n\n.. Facts\n\nend\n"
+    assert for_the_theme(text) == moved
+
+
+def test_lists_of_the_reference_have_short_names() -> None:
+    text = ".. toctree::\n    :hidden:\n\n    vm_info_module\n    vm_lookup\n"
+    short = "\n    vm_info <vm_info_module>\n    vm <vm_lookup>\n"
+    assert for_the_theme(text).endswith(short)
+
+
 def test_every_guide_and_role_is_on_the_site(repo: Path, tmp_path: Path) -> None:
     write_pages(source_files(repo), tmp_path)
     written = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*.md")}

@@ -42,6 +42,11 @@ _PICTURE = re.compile(r"docs/.+\.(svg|png)")
 _FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
 # The theme shows the contents of a page itself, and an error if the page does so too.
 _CONTENTS = re.compile(r"^\.\. contents::\n(?: +.*\n)*\n?", re.MULTILINE)
+# antsibull-docs marks the parts of a page; a reader looks for the examples first.
+_EXAMPLES = re.compile(r"^\.\. Examples\n.*?(?=^\.\. Facts\n)", re.MULTILINE | re.DOTALL)
+_AFTER_EXAMPLES = ".. Requirements\n"
+# A page in the list of a kind of plugins needs no more than its name.
+_LISTED = re.compile(r"^    (?P<page>(?P<name>\w+)_[a-z]+)$", re.MULTILINE)
 _REFERENCE_TITLE = "Modules, plugins and roles"
 # A link to a plugin or to the specification of a role leads to its page of the reference.
 _PLUGIN = re.compile(
@@ -53,7 +58,7 @@ _TEXT_OF_PICTURE = re.compile(r"!\[[^\]]*\]")
 
 
 def main() -> int:
-    """Make the site; return the exit status of Sphinx."""
+    """Make the site and the index of its search; return the exit status of Sphinx."""
     shutil.rmtree(SITE, ignore_errors=True)
     SOURCE.mkdir(parents=True)
     write_pages(source_files(REPO), SOURCE)
@@ -61,6 +66,8 @@ def main() -> int:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", str(HERE)]
     done = subprocess.run([*command, str(SOURCE), str(HTML)], check=False)
     if done.returncode == 0:
+        index = ["--site", str(HTML), "--output-subdir", "_pagefind", "--quiet"]
+        subprocess.run([sys.executable, "-m", "pagefind", *index], check=True)
         print(f"The site is in {HTML.relative_to(REPO)}/index.html")
     return done.returncode
 
@@ -162,8 +169,15 @@ def write_reference(target: Path) -> None:
 
 
 def for_the_theme(text: str) -> str:
-    """Return a page of the reference without its contents; the first page gets a plain title."""
+    """Return a page of the reference without its contents, with the examples first and with short
+    names in lists; the first page gets a plain title.
+    """
     text = _CONTENTS.sub("", text)
+    examples = _EXAMPLES.search(text)
+    if examples and _AFTER_EXAMPLES in text:
+        text = text.replace(examples[0], "")
+        text = text.replace(_AFTER_EXAMPLES, examples[0] + _AFTER_EXAMPLES, 1)
+    text = _LISTED.sub(r"    \g<name> <\g<page>>", text)
     underline = "=" * len(_REFERENCE_TITLE)
     return text.replace("Pve.Fleet\n=========\n", f"{_REFERENCE_TITLE}\n{underline}\n")
 

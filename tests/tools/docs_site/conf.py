@@ -44,6 +44,7 @@ html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["search.js"]
 html_search_scorer = str(HERE / "scorer.js")
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"

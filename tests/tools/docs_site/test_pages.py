@@ -8,8 +8,11 @@ skipped without Chromium.
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
@@ -112,13 +115,44 @@ def test_the_search_ranks_guides_before_pages_for_developers(browser: Browser, w
     assert not [url for url in first if any(page in url for page in DEVELOPERS)], first
 
 
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_words: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of the site on a server."""
+    handler = partial(_Quiet, directory=str(HTML))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("page", ["index.html", "docs/vm.html"])
+def test_the_search_answers_while_a_word_is_typed(
+    browser: Browser, address: str, page: str
+) -> None:
+    browser.open(f"{address}/{page}", width=WIDE)
+    field = "document.querySelector('#live-search input')"
+    browser.wait(f"{field} !== null")
+    browser.evaluate(f"({field}.value = 'quot', {field}.dispatchEvent(new Event('input')), 1)")
+    results = "[...document.querySelectorAll('#live-search a')].map(one => one.href)"
+    browser.wait(f"{results}.length > 0")
+    found = browser.evaluate(results)
+    assert any("docs/placement.html" in one for one in found[:10]), found
+
+
 VISIBLE = "[...document.querySelectorAll('{}')].filter(one => one.offsetWidth > 0).length"
 
 
 def test_the_first_screen_has_three_ways_to_start(browser: Browser) -> None:
     browser.open(HTML / "index.html", width=WIDE)
     bottom = "one => one.getBoundingClientRect().bottom"
-    found = browser.evaluate(f"[...document.querySelectorAll('.sd-card')].map({bottom})")
+    first = "document.querySelector('.sd-container-fluid')"
+    found = browser.evaluate(f"[...{first}.querySelectorAll('.sd-card')].map({bottom})")
     assert len(found) == 3
     assert max(found) < 500
 
