@@ -12,6 +12,7 @@ tenant's token does not see it before.
 from __future__ import annotations
 
 import time
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -64,6 +65,16 @@ def let_run(lab: Lab, milliseconds: int) -> None:
     lab.simulator.steer("/settings", {"task_ms": text})
 
 
+def creations(lab: Lab) -> list[str]:
+    """Return the running tasks that create guests."""
+    rows = [
+        row
+        for node in ("pve1", "pve2", "pve3")
+        for row in lab.client.get("nodes", node, "tasks", source="active")
+    ]
+    return [row["upid"] for row in rows if row["type"] in TASKS and not row.get("endtime")]
+
+
 def guests(lab: Lab, name: str = "web1") -> list[int]:
     """Return the VMIDs of the guests of that name, once no task runs."""
     let_run(lab, QUICK)
@@ -107,6 +118,32 @@ def test_a_second_run_waits_for_the_creation(lab: Lab, login: dict[str, Any], wa
     do(lab, module, **login, **task)
     assert len(guests(lab)) == 1
     assert not do(lab, module, **login, **task)["changed"]
+
+
+@pytest.mark.parametrize("way", repeated(["container", "vm"]))
+def test_a_second_login_does_not_create_the_guest_again(lab: Lab, way: str) -> None:
+    """A login without Sys.Audit on the node sees neither the task of another login (pve-manager:
+    API2/Tasks.pm, node_tasks) nor the guest, until the guest is in its pool.
+    """
+    token = made(lab, "initech", **{**RIGHTS, "nodes": [], "image_storages": ["local"]})
+    module, task = WAYS[way]
+    first = first_number("web1", "initech")
+    let_run(lab, ENDLESS)
+    lab.run(module, **task, task_timeout=1)
+
+    def end() -> None:
+        while len(creations(lab)) < 2:
+            time.sleep(0.02)
+        let_run(lab, QUICK)
+
+    Thread(target=end, daemon=True).start()
+    result = lab.run(module, **token, **task, task_timeout=60)
+    assert result["error"]["reason"] == "name taken", result
+    assert "it continues with that guest" in result["msg"]
+    assert guests(lab) == [first]
+    do(lab, module, **token, **task)
+    assert guests(lab) == [first]
+    assert not do(lab, module, **token, **task)["changed"]
 
 
 @pytest.mark.usefixtures("fast")

@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ...._foundation.cluster.find.visible import is_in_use
 from ...._foundation.cluster.placement import PlacementNeeds, why_not
 from ...._foundation.cluster.rules import PlacementRules
 from ...._foundation.cluster.state import (
@@ -24,6 +25,7 @@ from ...._foundation.cluster.state import (
 from ...._foundation.cluster.tenant import owns
 from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core.errors import Conflict, FleetError, NotFound, PlaceTaken
+from ...._foundation.core.poll import poll
 from ...._foundation.resource.race import RaceReading
 from ...kinds.kind import Kind
 from ...kinds.marker import owner_tags
@@ -109,13 +111,27 @@ class PlacementRule:
         )
 
 
-def is_name_contested(desired: Guest) -> bool:
+def is_name_contested(desired: Guest, hidden: Collection[int] = ()) -> bool:
     """Return whether another run can create a guest of this name with another VMID at the same
-    time (pure). If VMIDs follow from names, both runs try the same VMID.
+    time (pure). If VMIDs follow from names, both runs try the same VMID: only a `hidden` guest that
+    has one of them can have the name.
     """
     if not desired.name or desired.tenant_tag is None:
         return False
-    return desired.vmid is not None or desired.vmid_choice != "by_name"
+    return bool(hidden) or desired.vmid is not None or desired.vmid_choice != "by_name"
+
+
+def await_visible(client: Client, vmids: Collection[int], seconds: float) -> None:
+    """Wait until no guest with one of these VMIDs is hidden: a tenant sees a guest that another
+    login creates once it is complete.
+    """
+    if not vmids:
+        return
+    for _remaining in poll(client.clock, seconds, longest=1.0):
+        rows = client.direct().get("cluster", "resources", type="vm")
+        hidden = set(vmids) - {int(row["vmid"]) for row in rows}
+        if not any(is_in_use(client, vmid) for vmid in hidden):
+            return
 
 
 @dataclass(frozen=True)
@@ -173,12 +189,14 @@ class NameRule:
         return owner_tags(config, self.desired.tenant_prefix)
 
     def removed(self, breach: VmRow) -> FleetError:
+        step = "Run this again: it continues with that guest"
+        if breach.type != self.desired.kind.type:
+            step = "Both kinds share the names of a tenant: choose another name"
         return Conflict(
             attempted=f"{self.label} was removed again",
             answer=f"another run created a {self._noun(breach)} of that name:"
             f" {breach.vmid} on node {breach.node}",
-            next_step="Both kinds share the names of a tenant: choose another name, or leave vmid"
-            " out",
+            next_step=step,
             reason="name taken",
             details={"removed": self.vmid},
         )

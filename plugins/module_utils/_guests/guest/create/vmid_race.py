@@ -55,6 +55,13 @@ class VmidRace:
         self._hidden: set[int] = set()  # VMIDs that were once in use without a visible guest
         self._tries = 0
 
+    @property
+    def skipped(self) -> frozenset[int]:
+        """The VMIDs of guests that this login may not see: one of them can be the desired guest,
+        which another login is creating.
+        """
+        return frozenset(self._lost & self._hidden)
+
     def next_vmid(self, vmid: int, node: str, cluster_view: ClusterView, error: Conflict) -> int:
         """Return the VMID to try next after PVE refused `vmid` on `node` with `error`.
 

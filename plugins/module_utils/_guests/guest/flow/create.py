@@ -36,7 +36,13 @@ from ...kinds.identity import require_name, require_same_creation
 from ...kinds.marker import split_notes
 from ...kinds.model import Actual, Guest
 from ..create.orphan import has_task_failed, remove_orphan, with_fate_of_guest
-from ..create.placement_race import NameRule, PlacementRule, is_name_contested, shared_rules
+from ..create.placement_race import (
+    NameRule,
+    PlacementRule,
+    await_visible,
+    is_name_contested,
+    shared_rules,
+)
 from ..create.quota_race import QuotaRule, gather_usage, require_quota
 from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
 from ..live.read import read_wherever
@@ -87,7 +93,7 @@ def create_guest(
                 vmid = race.next_vmid(vmid, guest.node, cluster_view, error)
             else:
                 raise
-        intent = replace(guest.intent, vmid=vmid)
+        intent = replace(guest.intent, vmid=vmid, hidden=race.skipped)
         guest_plan = _placed_again(guest_plan, intent, guest.facts, cluster_view.now())
         cluster_view.change_vmid(*guest_plan.place)
 
@@ -273,7 +279,8 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         client, guest, intent = self.client, self.intent.guest, self.intent
         known = frozenset(self.facts.cluster.taken)
         label = f"New {self.kind.noun} '{guest.name or ''}' ({self.vmid}) on node {intent.node}"
-        if is_name_contested(guest):
+        if is_name_contested(guest, intent.hidden):
+            await_visible(client, intent.hidden, self._cluster_view.seconds_for_names())
             yield NameRule(client, guest, label, self.vmid, known)
         growth = intent.growth(self.facts.sizes)
         if growth is not None:

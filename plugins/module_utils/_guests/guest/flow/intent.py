@@ -99,6 +99,7 @@ class Intent(Generic[AnyDesired]):
     source: Source | None = None  # of a new guest
     choice: NodeChoice | None = None  # its future node, and the reasons
     vmid: int = 0  # of a new guest, once it was chosen
+    hidden: frozenset[int] = frozenset()  # hidden guests with the VMIDs that it would have
     run: str = ""
     identity: str = ""
     warnings: tuple[str, ...] = ()
@@ -196,7 +197,7 @@ class Intent(Generic[AnyDesired]):
     @property
     def contested(self) -> bool:
         """Whether guests of other runs can break the rules for its quota, place or name."""
-        if self.guest.limits is not None or is_name_contested(self.guest):
+        if self.guest.limits is not None or is_name_contested(self.guest, self.hidden):
             return True
         return shared_rules(self.guest) is not None
 
