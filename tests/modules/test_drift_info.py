@@ -754,6 +754,28 @@ def test_a_changed_filter_of_a_guest_on_a_network_of_its_tenant(lab: Lab, state:
     assert found["steps"][0].startswith("Isolate net0 of VM 'app1'")
 
 
+def test_the_direction_of_a_node_rule_drifts(lab: Lab) -> None:
+    """Since Proxmox VE 9.2.6, a rule keeps guests away from its nodes with affinity=negative
+    (pve-ha-manager: PVE/HA/Rules/NodeAffinity.pm).
+    """
+    machine(lab, name="kept", vmid=812)
+    rule: dict[str, Any] = {"name": "away", "type": "node-affinity", "nodes": ["pve1"]}
+    rule |= {"affinity": "negative", "resources": ["vm:812"]}
+    file: dict[str, Any] = {
+        "ha_resources": [{"sid": "vm:812", "request_state": "stopped"}],
+        "ha_rules": [rule],
+    }
+    made = lab.run("cluster", **file)
+    assert not made.get("failed"), made
+    assert of_file(drift(lab, cluster=file))["ha_rules/away"]["status"] == "in_sync"
+    lab.run("ha_rule", name="away", affinity="positive")
+    found = of_file(drift(lab, cluster=file))["ha_rules/away"]
+    assert found["status"] == "drifted"
+    assert found["options"] == [
+        {"option": "affinity", "wanted": "negative", "actual": "positive", "pending": None}
+    ]
+
+
 def test_unwanted_and_ignored_resources_of_a_cluster_file(lab: Lab) -> None:
     lab.run("cluster", **FILE)
     lab.client.write("PUT", "storage", "media", data={"content": "backup"})

@@ -51,6 +51,17 @@ def test_a_misspelt_container_is_named(lab: Lab) -> None:
     assert "belongs to another tenant" in other["msg"]
 
 
+def test_a_misspelt_container_of_a_list_is_named(lab: Lab) -> None:
+    new: dict[str, Any] = {"source": "debian-13-standard", "default_storage": "ceph"}
+    do(lab, "container", name="globex-box1", tenant="globex", **new)
+    item: dict[str, Any] = {"name": "globex-bxo1", "tenant": "globex", "memory": "1G"}
+    result = refused(lab, "vms", containers=[item])
+    assert "did you mean 'globex-box1'?" in result["msg"]
+    result = refused(lab, "vms", containers=[{**item, **new, "create": False}])
+    assert result["error"]["reason"] == "create"
+    assert "did you mean 'globex-box1'?" in result["msg"]
+
+
 def test_a_wrong_tenant_is_named(lab: Lab) -> None:
     vmid = do(lab, "vm", name="app1", tenant="acme")["vm"]["vmid"]
     result = refused(lab, "vm", name="app1", tenant="globex", memory="1G", blank=False)
