@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Generic
 
 from ...._foundation.cluster.find.lookup import require_own_guest
-from ...._foundation.cluster.find.restoring import is_bare
+from ...._foundation.cluster.find.restoring import is_bare, require_no_restore
 from ...._foundation.cluster.find.visible import taken as taken_by_other
 from ...._foundation.cluster.state import CREATION_LOCKS, ClusterState, node_of, row_of_listing
 from ...._foundation.cluster.storages.allocation import base_storages
@@ -248,11 +248,12 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
 
     def _require_same_source(self, known: Actual) -> None:
         """Read the guest to clone right before its clone. Raises Conflict if its VMID was reused,
-        or if the tenant may not clone it any more.
+        or if the tenant may not clone it any more, and BeingRestored if a restore has begun.
         """
         current = read_wherever(
             self.client, self.kind, known.vmid, known.node, status=known.status, pool=known.pool
         )
+        require_no_restore(current.live, f"{known.label} was not cloned", known.vmid, current.node)
         require_same_creation(known.label, known.identity, current.identity)
         require_name(known.label, current.identity, [known.name])
         of_source = {"vmid": known.vmid, "name": current.name, "template": current.template}
