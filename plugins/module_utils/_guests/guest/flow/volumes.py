@@ -79,14 +79,9 @@ def require_no_other_users(client: Client, actual: Actual, slots: Iterable[str])
         volume = volumes[slot]
         if volume_owner(volume) != actual.vmid:
             continue
-        for user in read_volume_users(client, volume, clones=False):
-            if user.row.vmid != actual.vmid:
-                raise Conflict(
-                    attempted=f"{slot} of {actual.label} was not removed",
-                    answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
-                    next_step="Detach it there first, or write state=detached here",
-                    reason="in use",
-                )
+        users = read_volume_users(client, volume, clones=False)
+        step = "Detach it there first, or write state=detached here"
+        _require_unused(f"{slot} of {actual.label}", volume, users, {actual.vmid}, step)
 
 
 def require_no_borrowers(
@@ -99,15 +94,24 @@ def require_no_borrowers(
     QemuServer.pm, destroy_vm; pve-container: LXC.pm, destroy_lxc_container).
     """
     users, warnings = read_users_of_owner(client, actual.vmid, actual.node, cluster)
-    for user in users:
-        if user.row.vmid not in leaving:
-            raise Conflict(
-                attempted=f"{actual.label} was not removed",
-                answer=f"guest {user.row.vmid} uses one of its volumes as {user.places[0]}",
-                next_step="Detach it there first",
-                reason="in use",
-            )
+    step = "Detach it there first"
+    _require_unused(actual.label, "one of its volumes", users, leaving, step)
     return warnings
+
+
+def _require_unused(
+    subject: str, volume: str, users: Iterable[VolumeUser], known: Collection[int], step: str
+) -> None:
+    """Raise Conflict for the first user of a volume that is not one of the `known` guests (pure)."""
+    for user in users:
+        if user.row.vmid in known:
+            continue
+        raise Conflict(
+            attempted=f"{subject} was not removed",
+            answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
+            next_step=step,
+            reason="in use",
+        )
 
 
 def missing_volumes(reads: GuestReads, volumes: Iterable[str], node: str) -> list[str]:
