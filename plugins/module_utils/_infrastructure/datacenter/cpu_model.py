@@ -73,11 +73,16 @@ def _of_name(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
     """Return `desired` unchanged. Raises NotSupported for a version without custom CPU models."""
-    version = client.version()
+    require_version(desired.keys["name"], client.version())
+    return desired
+
+
+def require_version(name: str, version: tuple[int, int]) -> None:
+    """Raise NotSupported for a version without custom CPU models (pure)."""
     if version >= _SINCE:
-        return desired
+        return
     raise NotSupported(
-        attempted=f"CPU model '{desired.keys['name']}' was not changed",
+        attempted=f"CPU model '{name}' was not changed",
         answer=f"CPU models in the API came with Proxmox VE 9.2, and this is"
         f" {version[0]}.{version[1]}",
         next_step="Edit /etc/pve/virtual-guest/cpu-models.conf",

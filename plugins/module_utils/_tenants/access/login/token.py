@@ -77,16 +77,25 @@ def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = F
     reading = None
     if check_mode and _is_missing(client, keys):
         reading = ResourceReading()
+    _require_not_rotated(params, keys)
+    is_kept = params.get("credentials_file") or params.get("state") == "absent"
+    if not is_kept:
+        _require_existing(reading or read_resource(TOKEN, client, keys), keys)
+    return run_login(params, client, check_mode, reading)
+
+
+def _require_not_rotated(params: Mapping[str, Any], keys: Mapping[str, str]) -> None:
     if params.get("state") == "rotated":
         raise _refused("state", token_id(keys), "module token rotates it, and a file does not")
-    is_kept = params.get("credentials_file") or params.get("state") == "absent"
-    if not is_kept and (reading or read_resource(TOKEN, client, keys)).values is None:
+
+
+def _require_existing(reading: ResourceReading, keys: Mapping[str, str]) -> None:
+    if reading.values is None:
         raise _refused(
             "credentials_file",
             token_id(keys),
             "the token is new, and its secret would be lost; set the file for its login",
         )
-    return run_login(params, client, check_mode, reading)
 
 
 def _is_missing(client: Client, keys: Mapping[str, str]) -> bool:
