@@ -248,7 +248,7 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
 
     def _require_same_source(self, known: Actual) -> None:
         """Read the guest to clone right before its clone. Raises Conflict if its VMID was reused,
-        or if the tenant may not clone it any more, and BeingRestored if a restore has begun.
+        or if the tenant may not clone it any more, and BeingRestored if a restore has started.
         """
         current = read_wherever(
             self.client, self.kind, known.vmid, known.node, status=known.status, pool=known.pool
