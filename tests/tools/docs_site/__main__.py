@@ -67,6 +67,7 @@ def main() -> int:
     done = subprocess.run([*command, str(SOURCE), str(HTML)], check=False)
     if done.returncode == 0:
         index = ["--site", str(HTML), "--output-subdir", "_pagefind", "--quiet"]
+        index += ["--exclude-selectors", ".headerlink"]
         subprocess.run([sys.executable, "-m", "pagefind", *index], check=True)
         print(f"The site is in {HTML.relative_to(REPO)}/index.html")
     return done.returncode
