@@ -30,9 +30,9 @@ options:
     default: []
   only:
     description:
-      - Values by column, such as C({tenant: [acme], state: [running]}); a text has them
+      - "Values by column, such as C({tenant: [acme], state: [running]}); a text has them
         with commas. Other guests are left out. A column without values does not restrict the
-        guests.
+        guests."
     type: dict
     default: {}
   sort:
