@@ -75,7 +75,13 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._operation.report.document import VERSION
-from ..module_utils._operation.report.status import COLUMNS, select_rows, status_rows, table_of
+from ..module_utils._operation.report.status import (
+    COLUMNS,
+    select_rows,
+    status_rows,
+    table_of,
+    unknown_names,
+)
 
 
 def status_table(
@@ -99,7 +105,11 @@ def status_table(
             f" {', '.join(columns)}."
         )
     wanted = {name: _texts(values) for name, values in (only or {}).items()}
-    rows = select_rows(status_rows(report, addresses), wanted)
+    every_row = status_rows(report, addresses)
+    mistakes = unknown_names(report, every_row, wanted)
+    if mistakes:
+        raise AnsibleFilterError(f"The guests cannot be selected: {', '.join(mistakes)}.")
+    rows = select_rows(every_row, wanted)
     lines: list[str] = wrap_var(table_of(rows, _texts(sort), reverse=reverse))
     return lines
 

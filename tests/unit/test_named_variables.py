@@ -88,6 +88,7 @@ OTHERS = {
     r"maintenance_nodes": "the limit of a play in AWX",
     r"preflight_(bridges|nodes|pool|storages|tenant|vms)": "preflight_info returns a finding",
     r"provision_(networks|vms|tenants|parallel_\w+)": "lists of an estate, and numbers",
+    r"status_(nodes|tenants)": "filter status_table refuses a name that names nothing",
     r"report_placement": "figures of capacity for the nodes of several sites",
 }
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.formatting import counted, printable
 from ..._foundation.core.times import seconds
 from .model import DAY, Row
@@ -70,6 +71,22 @@ def select_rows(
         if values:
             kept = [row for row in kept if row[column] in values]
     return kept
+
+
+def unknown_names(
+    report: Row, rows: Iterable[Mapping[str, str]], wanted: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return a text for each wanted node, tenant or site that the report does not have."""
+    known = {name: {row[name] for row in rows} for name in ("node", "tenant", "site")}
+    known["node"] |= {str(node["node"]) for site in report["sites"] for node in site["nodes"] or ()}
+    known["tenant"] |= {str(tenant["tenant"]) for tenant in report["tenants"]}
+    known["site"] |= {str(site["site"] or "") for site in report["sites"]}
+    return [
+        f"there is no {column} '{name}'{did_you_mean(name, names)}"
+        for column, names in known.items()
+        for name in wanted.get(column, ())
+        if name not in names
+    ]
 
 
 def _natural(text: str) -> str:

@@ -24,7 +24,8 @@ def report(*guests: dict[str, Any], drift: Any = None, sites: int = 1) -> dict[s
     return {
         "version": VERSION,
         "checked": "2026-11-29T12:00:00Z",
-        "sites": [{}] * sites,
+        "sites": [{"site": "", "nodes": [{"node": "pve1"}, {"node": "pve3"}]}] * sites,
+        "tenants": [{"tenant": "acme"}, {"tenant": "initech"}],
         "vms": [one for one in guests if one["kind"] == "vm"],
         "containers": [one for one in guests if one["kind"] == "container"],
         "drift": drift,
@@ -103,3 +104,12 @@ def test_a_name_of_a_guest_cannot_control_the_terminal() -> None:
 def test_mistakes_are_named(value: Any, options: dict[str, Any], cause: str) -> None:
     with pytest.raises(AnsibleFilterError, match=cause):
         status_table(value, **options)
+
+
+def test_a_name_that_names_nothing_is_refused() -> None:
+    for only in ({"node": "pve3"}, {"tenant": ["initech"]}):
+        assert status_table(report(*GUESTS), only=only)[-1] == "0 guests"
+    with pytest.raises(AnsibleFilterError) as refused:
+        status_table(report(*GUESTS), only={"tenant": "acmee", "node": "pve7"})
+    assert "there is no tenant 'acmee' (did you mean 'acme'?)" in str(refused.value)
+    assert "there is no node 'pve7'" in str(refused.value)
