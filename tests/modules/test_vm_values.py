@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -138,15 +139,24 @@ def test_a_device_of_the_host_is_not_replaced_by_a_token(lab: Lab, name: str) ->
     assert lab.vm(name=name, options={"serial1": None, "usb0": None})["changed"]
 
 
+def _forget_rules() -> None:
+    """Empty the caches of what was looked up in the facts."""
+    formats.rule_of.cache_clear()
+    formats._parsed.cache_clear()
+
+
 @pytest.fixture
-def schema_of_an_older_release(monkeypatch: pytest.MonkeyPatch) -> None:
+def schema_of_an_older_release(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take the names out of our facts that the server has: it is newer than they are."""
+    _forget_rules()
     monkeypatch.setattr(versions, "RELEASE", (9, 2, 10))
     for rules in (formats.OPTIONS, *versions.BY_VERSION.values()):
         monkeypatch.delitem(rules, "tablet", raising=False)
         for option, part in (("net[n]", "host-tunnel"), ("scsi[n]", "aio")):
             monkeypatch.delitem(rules[option]["format"], part, raising=False)
     monkeypatch.delitem(formats.NAMED["pve-vm-cpu-conf"], "level")
+    yield
+    _forget_rules()
 
 
 @pytest.mark.usefixtures("schema_of_an_older_release")
