@@ -16,6 +16,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
+    fetch_cluster_state,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.run_info import KINDS
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.find import (
+    is_vmid_of_copy,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.record import (
     DrillRecord,
     extended,
@@ -436,7 +443,14 @@ def test_a_copy_that_is_still_restored_is_named_and_then_removed(
     assert left["error"]["reason"] == "being restored", left
     assert str(planned["rounds"][0][0]["copy_vmid"]) in left["msg"]
     assert lab.simulator.writes() == []
-    other = remove(lab, "abcdef", task_timeout=1)
+    # A few runs choose among the same VMIDs, and wait for this restore too.
+    copy = planned["rounds"][0][0]["copy_vmid"]
+    cluster = fetch_cluster_state(lab.client, KINDS)
+    runs = (f"{number:06x}" for number in range(100))
+    stranger = next(
+        run for run in runs if not is_vmid_of_copy(cluster, copy, run, (900000, 909999))
+    )
+    other = remove(lab, stranger, task_timeout=1)
     assert not other["changed"]
     assert "is being restored" in other["warnings"][-1]
     lab.simulator.steer("/settings", {"task_ms": "qmrestore=0,vzrestore=0"})

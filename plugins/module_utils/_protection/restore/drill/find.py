@@ -95,19 +95,19 @@ def await_copies(
     attempted = f"The copies of drill {run} were not removed"
     cluster = with_bare_queried(client, cluster, None, "")
     for row in suspects(cluster, None, ""):
-        if _is_vmid_of_copy(cluster, row.vmid, run, options.vmid_range):
+        if is_vmid_of_copy(cluster, row.vmid, run, options.vmid_range):
             await_restored(client, row.path, seconds=options.timeout, attempted=attempted)
         elif _is_within(row.vmid, options.vmid_range):
             notes += find_restored(client, [row]).values()
     for of in LISTS:
         hidden = with_hidden_creations(client, of.kind, cluster).vms
         for vmid in hidden.keys() - cluster.vms.keys():
-            if _is_vmid_of_copy(cluster, vmid, run, options.vmid_range):
+            if is_vmid_of_copy(cluster, vmid, run, options.vmid_range):
                 await_name(client, of.kind, vmid, hidden[vmid].node, options.timeout)
     return tuple(notes)
 
 
-def _is_vmid_of_copy(
+def is_vmid_of_copy(
     cluster: ClusterState, vmid: int, run: str, vmid_range: tuple[int, int]
 ) -> bool:
     """Return whether a drill chooses the VMID for the copy of one of these guests (pure)."""
