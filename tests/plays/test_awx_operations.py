@@ -143,7 +143,7 @@ def test_jobs_stop_and_start_guests_by_a_record(night: Lab, job: Job, tmp_path: 
     night.simulator.reset_log()
     planned = job.launch_for_all(name, answers, ["--check"]).expect()
     assert night.simulator.writes() == []
-    assert "guests of start order 1: stop vm202 (202)" in planned.output
+    assert "~ acme/vm202  stop in tier 3, guests of start order 1" in planned.output
     job.launch_for_all(name, answers).expect()
     assert [vmid for vmid, (_node, runs) in places(night).items() if runs] == [301, 206]
     job.launch_for_all(name, {**answers, "power_state": "started"}).expect()

@@ -66,7 +66,7 @@ def test_the_guests_of_a_lost_node_come_up(lab: Lab, player: Player) -> None:
     """
     mark = lab.mark()
     rehearsed = play(player, failover_rehearsal=True).expect()
-    assert "web (702) planned: 702 on node pve3, from replica 702-0" in rehearsed.output
+    assert "+ acme/web  planned as 702 on pve3, from replica 702-0" in rehearsed.output
     assert "db (701): net0 ip 10.1.0.1/24 becomes 10.2.0.1/24" in rehearsed.output
     assert f"Node {LOST} answers by SSH" in play(player).expect(2).output
     lab.simulator.ask("PUT", f"/nodes/{LOST}", {"online": False})

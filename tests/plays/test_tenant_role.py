@@ -81,7 +81,7 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     mark = lab.mark()
     foreseen = player.play(TENANT, "--check", "--diff", **ESTATE).expect()
     assert writes(lab, mark) == []
-    assert "Create pool 'initech'" in foreseen.output
+    assert "+ pool 'initech'" in foreseen.output
     made = player.play(TENANT, "--diff", "-vvv", **ESTATE).expect()
     assert made.changed == 1
     file = tmp_path / "initech.sites.yml"
@@ -142,11 +142,11 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     listed = player.play(TENANT, "--check", **gone).expect()
     assert writes(lab, mark) == []
     for line in (
-        "app1",
-        "app2",
-        "box1",
-        "Delete user 'tenant_initech@pve'",
-        "Delete pool 'initech'",
+        "- VM 'app1' (",
+        "- VM 'app2' (",
+        "- container 'box1' (",
+        "- user 'tenant_initech@pve'",
+        "- pool 'initech'",
     ):
         assert line in listed.output
     refused = player.play(TENANT, **gone).expect(2)
@@ -317,7 +317,7 @@ def test_run_that_was_killed_before_the_login_was_written_is_completed_by_the_ne
     file = tmp_path / "initech.sites.yml"
     reserved = file.read_bytes()
     done = player.play(TENANT, **options).expect()
-    assert "Delete token 'tenant_initech@pve!fleet'" in done.output
+    assert "~ token 'tenant_initech@pve!fleet'" in done.output
     assert file.read_bytes() != reserved
     assert player.play(TENANT, **options).expect().changed == 0
     assert player.play(ROTATE, **options).expect().changed == 2
@@ -440,7 +440,7 @@ def test_group_that_vanished_is_created_again(lab: Lab, player: Player) -> None:
     options = {**ESTATE, "tenant_settings": {"access": {"group": "staff", "members": ["ops@pve"]}}}
     player.play(TENANT, **options).expect()
     lab.call("DELETE", "/access/groups/staff")
-    assert "Create group 'staff'" in player.play(TENANT, **options).expect().output
+    assert "+ group 'staff'" in player.play(TENANT, **options).expect().output
     assert player.play(TENANT, **options).expect().changed == 0
     assert "ops@pve" in lab.call("GET", "/access/groups/staff")["members"]
 

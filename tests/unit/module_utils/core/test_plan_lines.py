@@ -123,6 +123,11 @@ def test_resources_are_described_by_their_values() -> None:
     ]
 
 
+def test_a_guest_without_values_that_is_removed_is_not_created() -> None:
+    assert lines_of_diff({"VM 'web1' (101)": {}}, {}) == [PlanLine(REMOVED, "VM 'web1' (101)")]
+    assert lines_of_diff({}, {"VM 'web1' (101)": {}}) == [PlanLine(CREATED, "VM 'web1' (101)")]
+
+
 def test_a_diff_leaves_out_what_is_unset_on_both_sides() -> None:
     diff = {
         "before": {"pool": {}, "old": {"comment": "x", "parent": None}},

@@ -87,15 +87,18 @@ def with_lines(report: Sequence[str], lines: Sequence[str]) -> list[str]:
 
 
 def lines_of_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[PlanLine]:
-    """Return the rows of resources by their label, from their values before and after."""
+    """Return the rows of resources by their label, from their values before and after.
+
+    A resource that has no values is there if its label is.
+    """
     rows: list[PlanLine] = []
     for label in [*before, *(key for key in after if key not in before)]:
         old, new = before.get(label) or {}, after.get(label) or {}
         action = CHANGED
-        if not old:
-            action = CREATED
-        elif not new:
+        if label in before and not new:
             action = REMOVED
+        elif not old:
+            action = CREATED
         reason = ", ".join(describe_change(old, new)) if action == CHANGED else ""
         rows.append(PlanLine(action, label, reason))
     return rows
