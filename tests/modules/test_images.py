@@ -177,6 +177,20 @@ def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
     assert {"unused0", "unused1"} < config.keys()
 
 
+def test_an_image_whose_templates_cannot_be_cloned_is_refused(images: Lab, name: str) -> None:
+    """They belong to another tenant, or their nodes are offline."""
+    wanted: dict[str, Any] = {"name": name, "tenant": "acme", "node": "pve2", "state": "stopped"}
+    images.vm(**wanted, source=f"{NAME}@{OLD}")
+    image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
+    for row in images.client.get("cluster", "resources", type="vm"):
+        if row.get("template") and row["name"] == NAME:
+            path = ("nodes", row["node"], "qemu", row["vmid"], "config")
+            images.client.write("PUT", *path, data={"tags": f"{row['tags']};tenant_globex"})
+    refused = images.refused(**wanted, source=NAME, replace_image=True)
+    assert refused["error"]["category"] == "NotFound"
+    assert f"Image '{NAME}' could not be used: no template of that name" in refused["msg"]
+
+
 def test_a_disk_of_an_interrupted_replacement_is_recognized(images: Lab, name: str) -> None:
     """Nothing in PVE shows the source of a disk; one request writes its options one after the other
     (qemu-server: API2/Qemu.pm, update_vm_api).

@@ -61,6 +61,18 @@ def cloneable(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[
     return with_version(rows, source.version, source.name or "")
 
 
+def require_templates(source: GuestSource, rows: Sequence[VmRow]) -> None:
+    """Raise NotFound if no template of an image can be cloned: their nodes may be offline."""
+    if rows:
+        return
+    raise NotFound(
+        attempted=f"Image '{source.name}' could not be used",
+        answer="no template of that name can be cloned",
+        next_step="Check the name, or publish it with the role pve.fleet.image",
+        reason="image missing",
+    )
+
+
 def guest_of_source(
     guest: Guest, source: GuestSource | None, cluster: ClusterState
 ) -> VmRow | None:

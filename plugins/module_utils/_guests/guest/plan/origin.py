@@ -18,7 +18,7 @@ from ...._foundation.cluster.storages.images import ImageVersion, image_of, newe
 from ...._foundation.core.errors import Conflict, NotFound
 from ...kinds.model import Actual, Guest, GuestSource
 from .archive import archived_vmid
-from .copies import choose_copy, cloneable, place_of, require_alike
+from .copies import choose_copy, cloneable, place_of, require_alike, require_templates
 
 
 def require_origin(desired: Guest, actual: Actual, cluster: ClusterState) -> None:
@@ -117,12 +117,14 @@ def find_newer_copy(
     read: Callable[[Sequence[VmRow]], Sequence[Actual]],
 ) -> Actual | None:
     """Return the present template of a guest's source for its node, None if the guest comes from
-    it. `read` returns the templates of rows.
+    it. `read` returns the templates of rows. Raises NotFound if none can be cloned.
     """
     source = guest.source
     if source is None or find_older_image(source, actual, cluster) is None:
         return None
-    copies = read(cloneable(guest, source, cluster))
+    rows = cloneable(guest, source, cluster)
+    require_templates(source, rows)
+    copies = read(rows)
     require_alike(source.name or "", copies)
     shared = cluster.shared_storages
     on_node = replace(guest, node=actual.node)

@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ....._foundation.cluster.state import StorageRow, VmRow
+from ....._foundation.cluster.state import StorageRow
 from ....._foundation.cluster.storages.images import ImageVersion
-from ....._foundation.core.errors import Conflict, NotFound, QuotaExceeded, ValidationFailed
+from ....._foundation.core.errors import Conflict, QuotaExceeded, ValidationFailed
 from ....._foundation.core.quantities import parse_disk_size, readable_sizes
 from ....kinds.container.config.actual import is_privileged, mounts, volumes_in
 from ....kinds.model import Actual, Guest, GuestSource
@@ -34,18 +33,6 @@ def require_image(desired: Guest) -> GuestSource:
 def is_of_version(container: Actual, source: GuestSource) -> bool:
     """Return whether a container has the image version of a source; the template may be gone."""
     return container.marker.image == ImageVersion(source.name or "", source.version or "")
-
-
-def require_templates(source: GuestSource, rows: Sequence[VmRow]) -> None:
-    """Raise NotFound if there is no template of an image."""
-    if rows:
-        return
-    raise NotFound(
-        attempted=f"Image '{source.name}' could not be used",
-        answer="no template of that name can be cloned",
-        next_step="Check the name, or publish it with the role pve.fleet.image",
-        reason="image missing",
-    )
 
 
 def require_replaceable(container: Actual, template: Actual, raw: Any) -> None:

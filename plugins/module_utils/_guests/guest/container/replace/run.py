@@ -37,7 +37,7 @@ from ...live.creation import await_creation, await_name, with_hidden_creations
 from ...live.find import find
 from ...live.read import read_wherever, require_same
 from ...live.steps import GuestSteps
-from ...plan.copies import cloneable, image_of
+from ...plan.copies import cloneable, image_of, require_templates
 from ...plan.origin import find_newer_copy
 from ..run import ContainerContext, read_container_options
 from .holder import name_of_holder, record_of
@@ -48,7 +48,6 @@ from .refusals import (
     require_image,
     require_replaceable,
     require_storage,
-    require_templates,
 )
 
 if TYPE_CHECKING:
