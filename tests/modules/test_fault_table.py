@@ -41,6 +41,8 @@ ELSEWHERE = {
     ("_operation/maintenance/execute.py", "set_noout"): "test_evacuation.py",
     # One write changes several guests; the table is about one.
     ("_operation/maintenance/power/execute.py", "_send_bulk"): "test_power.py",
+    # A step for the check of privileges only; keep_record writes.
+    ("_operation/maintenance/keep.py", "recording"): "test_check_each_privilege.py",
     # The probe of a lock, which is released again.
     ("_infrastructure/sdn/run.py", "with_holder"): "test_sdn.py",
     # It stops a task that another module started.

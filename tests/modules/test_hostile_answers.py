@@ -160,6 +160,8 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("_guests/guest/flow/reads.py", "pools"): ("pools",),
     ("_guests/guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
     ("_guests/guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
+    # after a creation by another login at the same time only
+    ("_guests/guest/create/placement_race.py", "await_visible"): ("cluster/resources",),
     ("_infrastructure/storage/volume/run.py", "_with_template"): (),  # by no subject yet
     ("_foundation/cluster/snippets/visible.py", "list_snippets"): (
         "nodes/*/storage/*/content",
