@@ -30,8 +30,6 @@ from ..plan.relocation import relocate, require_relocatable
 from ..plan.steps import changes_pool, moves_node
 from .facts import Facts
 
-AnyIntent = TypeVar("AnyIntent", bound="Intent[Any]")
-
 
 @dataclass(frozen=True)
 class Creation:
@@ -298,6 +296,9 @@ def must_leave(desired: Guest, actual: Actual) -> bool:
         return False
     is_excluded = desired.rebalance and actual.node in desired.rules.exclude
     return is_excluded or moves_node(desired, actual)
+
+
+AnyIntent = TypeVar("AnyIntent", bound=Intent[Any])
 
 
 def with_relocation(intent: AnyIntent, facts: Facts) -> AnyIntent:
