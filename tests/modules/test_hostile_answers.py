@@ -94,7 +94,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "cluster/ha/rules",
         "cluster/ha/resources",
     ),
-    ("_infrastructure/datacenter/ha/keep.py", "require_allowed"): ("access/permissions",),
     ("_infrastructure/node/service.py", "_local_node"): ("cluster/status",),
     (
         "_infrastructure/datacenter/ha/checks.py",
