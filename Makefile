@@ -105,7 +105,7 @@ lint-ansible: stage ## Roles and playbooks: ansible-lint, profile production
 sanity: stage ## ansible-test sanity, without an ignore file
 	$(PY) -m tests.tools.ansible_test sanity $(ARGS)
 
-integration: stage ## ansible-test integration on the simulated Proxmox VE; ARGS="tenant" chooses a target
+integration: stage ## ansible-test integration on the simulated Proxmox VE; ARGS="container" chooses a target
 	$(PY) -m tests.tools.ansible_test integration $(ARGS)
 
 test: $(STAMP) ## Every test that is marked neither slow nor long
@@ -159,8 +159,8 @@ certification: stage ## The checks that Automation Hub makes of an artifact befo
 execution-environment: $(STAMP) ## The image for AWX with the collection of this clone; needs podman or docker
 	@$(PY) -m tests.tools.publish.execution_environment
 
-sbom: $(STAMP) build ## The artifact with its checksum and its bill of materials, in build/
-	@$(PY) -m tests.tools.publish.sbom build/pve-fleet-$$(sed -n 's/^version: //p' galaxy.yml).tar.gz
+sbom: $(STAMP) ## The artifact with its checksum and its bill of materials, in build/
+	@$(PY) -m tests.tools.publish.artifact build
 
 build: $(DEMO) ## The collection artifact, in build/
 	@mkdir -p build

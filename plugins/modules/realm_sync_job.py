@@ -37,9 +37,9 @@ options:
     type: str
     choices: [users, groups, both]
   remove_vanished:
-    description: Parts to remove of users and groups that are no longer in the directory, V(acl),
-      V(entry) and V(properties), as in M(pve.fleet.realm_sync). An empty list removes nothing. By
-      default, it is not changed, and a new job uses the setting of its realm.
+    description: Parts to remove of users and groups that the directory lacks, V(acl), V(entry) and
+      V(properties), as in M(pve.fleet.realm_sync). An empty list removes nothing. By default, it is
+      not changed, and a new job uses the setting of its realm.
     type: list
     elements: str
   enable_new:

@@ -140,7 +140,7 @@ def test_a_device_of_the_host_is_not_replaced_by_a_token(lab: Lab, name: str) ->
 
 
 def _forget_rules() -> None:
-    """Empty the caches of what was looked up in the facts."""
+    """Empty the caches of the facts."""
     formats.rule_of.cache_clear()
     formats._parsed.cache_clear()
 

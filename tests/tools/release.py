@@ -10,7 +10,6 @@ It publishes nothing.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -22,8 +21,8 @@ import yaml
 from packaging.version import Version
 
 from tests.tools.docs_site.guides import write_guides
-from tests.tools.publish.sbom import write_checksum, write_sbom
-from tests.tools.stage import COPY, REPO, stage
+from tests.tools.publish.artifact import build_artifact, write_checksum, write_sbom
+from tests.tools.stage import COPY, REPO, stage, tool_environment
 
 # https://semver.org, without build metadata, which Galaxy does not compare.
 SEMANTIC = re.compile(
@@ -82,7 +81,7 @@ def main(words: Sequence[str] | None = None) -> int:
     write_changelog(version)
     write_guides(REPO)
     commit_and_tag(version)
-    artifact = build(version)
+    artifact = build()
     shown = artifact.relative_to(REPO)
     print(NEXT_STEPS.format(version=version, artifact=shown, directory=shown.parent))
     return 0
@@ -124,10 +123,8 @@ def write_changelog(version: str) -> None:
     """
     stage()
     tool = Path(sys.executable).parent / "antsibull-changelog"
-    paths = os.pathsep.join([str(tool.parent), os.environ.get("PATH", os.defpath)])
-    environment = {**os.environ, "PATH": paths, "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2])}
     command = [str(tool), "release", "--version", version]
-    subprocess.run(command, cwd=COPY, env=environment, check=True)
+    subprocess.run(command, cwd=COPY, env=tool_environment(), check=True)
     shutil.rmtree(REPO / "changelogs" / "fragments")
     for name in CHANGELOGS:
         _copy_back(COPY / name, REPO / name)
@@ -142,14 +139,11 @@ def commit_and_tag(version: str) -> None:
     _git("tag", "--annotate", "--message", f"pve.fleet {version}", version)
 
 
-def build(version: str) -> Path:
+def build() -> Path:
     """Build the artifact, its checksum and its bill of materials; return the artifact."""
     target = REPO / "build" / "release"
     target.mkdir(parents=True, exist_ok=True)
-    tool = Path(sys.executable).parent / "ansible-galaxy"
-    command = [str(tool), "collection", "build", "--force", "--output-path", str(target)]
-    subprocess.run(command, cwd=REPO, check=True, stdout=subprocess.DEVNULL)
-    artifact = target / f"pve-fleet-{version}.tar.gz"
+    artifact = build_artifact(target)
     write_checksum(artifact)
     write_sbom(artifact)
     return artifact

@@ -87,6 +87,15 @@ def stage(repo: Path = REPO, copy: Path = COPY) -> Path:
     return copy
 
 
+def tool_environment(copy: Path = COPY, python: str = sys.executable) -> dict[str, str]:
+    """Return the environment for tools of Ansible: those beside a Python come first, and they find
+    the collection in its copy.
+    """
+    paths = [str(Path(python).parent), os.environ.get("PATH", os.defpath)]
+    places = {"PATH": os.pathsep.join(paths), "ANSIBLE_COLLECTIONS_PATH": str(copy.parents[2])}
+    return {**os.environ, **places}
+
+
 if __name__ == "__main__":
     try:
         stage()

@@ -36,7 +36,7 @@ class Imports:
 
 @functools.cache
 def load() -> None:
-    """Import what is collected. Whatever fails fails once more in each worker, which reports it."""
+    """Import the collected files. A failure happens again in each worker, which reports it."""
     given = json.loads(collected().read_text(encoding="utf-8"))
     files = dict.fromkeys(path.partition("::")[0] for path in given)
     options = ["--collect-only", "-q", "-n", "0", "-p", "no:cacheprovider"]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.tools.stage import COPY, REPO, source_files, stage
+from tests.tools.stage import COPY, REPO, source_files, stage, tool_environment
 
 HERE = Path(__file__).resolve().parent
 SITE = REPO / "build" / "docs"
@@ -157,14 +157,8 @@ def write_reference(target: Path) -> None:
     target.chmod(0o755)  # antsibull-docs refuses a directory that others can write
     tool = Path(sys.executable).parent / "antsibull-docs"
     command = [str(tool), "collection", "--use-current", "--squash-hierarchy", "--fail-on-error"]
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(tool.parent), os.environ.get("PATH", os.defpath)]),
-        "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2]),
-    }
-    subprocess.run(
-        [*command, "--dest-dir", str(target), "pve.fleet"], cwd=COPY, env=environment, check=True
-    )
+    command += ["--dest-dir", str(target), "pve.fleet"]
+    subprocess.run(command, cwd=COPY, env=tool_environment(), check=True)
     for page in target.glob("*.rst"):
         page.write_text(for_the_theme(page.read_text(encoding="utf-8")), encoding="utf-8")
 

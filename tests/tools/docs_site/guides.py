@@ -11,7 +11,6 @@ and antsibull-docs checks them there.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import pypandoc
 from docutils.nodes import make_id
 
 from tests.tools.docs_site.__main__ import HERE, in_one_line, repository, with_addresses
-from tests.tools.stage import REPO, stage
+from tests.tools.stage import REPO, stage, tool_environment
 
 LABEL = "ansible_collections.pve.fleet.docsite."
 COPY = REPO / "build" / "docsite" / "ansible_collections" / "pve" / "fleet"
@@ -50,7 +49,8 @@ def sections() -> dict[str, list[str]]:
 def write_guides(collection: Path) -> list[Path]:
     """Write the files below `docs/docsite` of a collection; return them."""
     target = collection / "docs" / "docsite"
-    names = [name for guides in sections().values() for name in guides]
+    guides_of = sections()
+    names = [name for guides in guides_of.values() for name in guides]
     (target / "rst").mkdir(parents=True, exist_ok=True)
     written = []
     for name in names:
@@ -59,7 +59,7 @@ def write_guides(collection: Path) -> list[Path]:
         written.append(page)
     contents = target / "extra-docs.yml"
     lines = ["---", "sections:"]
-    for title, guides in sections().items():
+    for title, guides in guides_of.items():
         lines += [f"  - title: {title}", "    toctree:", *(f"      - {name}" for name in guides)]
     contents.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [*written, contents]
@@ -77,7 +77,7 @@ def guide(name: str, names: list[str]) -> str:
 
 
 def _on_the_docsite(link: re.Match[str]) -> str:
-    """Return a link with its address on docs.ansible.com, where a guide is beside the others."""
+    """Return a link with its address on docs.ansible.com, which has all guides in one directory."""
     target = link["target"]
     guide_page = _GUIDE.fullmatch(target)
     module_page = _REFERENCE.fullmatch(target)
@@ -100,14 +100,9 @@ def raw_files() -> str:
 def main() -> int:
     """Check the collection's documentation with the guides; return the status of the check."""
     write_guides(stage(copy=COPY))
-    bin_directory = Path(sys.executable).parent
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(bin_directory), os.environ.get("PATH", os.defpath)]),
-        "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2]),
-    }
-    command = ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."]
-    return subprocess.run(command, cwd=COPY, env=environment, check=False).returncode
+    tool = Path(sys.executable).parent / "antsibull-docs"
+    command = [str(tool), "lint-collection-docs", "--plugin-docs", "."]
+    return subprocess.run(command, cwd=COPY, env=tool_environment(COPY), check=False).returncode
 
 
 if __name__ == "__main__":

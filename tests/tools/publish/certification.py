@@ -10,12 +10,11 @@ and playbooks by its profile for production. The third step, the sanity tests, i
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 from tests.tools.environments import NotBuilt, Requirements, build
-from tests.tools.stage import COPY, REPO
+from tests.tools.stage import COPY, REPO, tool_environment
 
 HOME = REPO / "build" / "certification"
 REQUIREMENTS = Requirements("tests/requirements-certification.txt")
@@ -31,12 +30,8 @@ def main() -> int:
         return 2
     settings = HOME / "galaxy-importer.cfg"
     settings.write_text(SETTINGS, encoding="utf-8")
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
-        "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2]),
-        "GALAXY_IMPORTER_CONFIG": str(settings),
-    }
+    environment = tool_environment(COPY, str(python))
+    environment["GALAXY_IMPORTER_CONFIG"] = str(settings)
     importer = ["-m", "galaxy_importer.main", "--git-clone-path", ".", "--output-path", str(HOME)]
     commands = (
         [str(python), *importer],

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from tests.tools.publish.artifact import build_artifact
 from tests.tools.stage import REPO
 
 SOURCE = REPO / "extensions" / "execution_environment"
@@ -37,7 +38,7 @@ def write_definition(home: Path) -> Path:
     """Write the definition of the image, which installs an artifact of this clone; return it."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    artifact = _artifact(home)
+    artifact = build_artifact(home)
     requirements = _read(SOURCE / "requirements.yml")
     requirements["collections"] = [
         {"name": f"artifacts/{artifact.name}", "type": "file"}
@@ -55,14 +56,6 @@ def builder(*arguments: str) -> int:
     """Run ansible-builder; return its exit status."""
     tool = Path(sys.executable).parent / "ansible-builder"
     return subprocess.run([str(tool), *arguments], check=False).returncode
-
-
-def _artifact(home: Path) -> Path:
-    tool = Path(sys.executable).parent / "ansible-galaxy"
-    command = [str(tool), "collection", "build", "--output-path", str(home)]
-    subprocess.run(command, cwd=REPO, check=True, stdout=subprocess.DEVNULL)
-    (built,) = home.glob("*.tar.gz")
-    return built
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -153,8 +153,8 @@ def device_rows(
 def estate_questions(
     needs: list[GuestNeeds], vmids: Mapping[str, int], subjects: TaskObjects, version: Version
 ) -> list[PrivilegeCheck]:
-    """Return the questions about the privileges for each guest: those of its tasks on the guest, and
-    those of its options on other objects.
+    """Return the questions about the privileges for each guest: its tasks on the guest, and its
+    options on other objects.
 
     `vmids` are the VMIDs of the templates by name. `subjects` has the zones of VNets, and the
     storages of the template files.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run reports of VMs that failed, and of one that was refused before its first VM."""
+"""The report of VMs that failed, and of a run that was refused before its first VM."""
 
 from __future__ import annotations
 

@@ -1,15 +1,17 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes the checksum and the software bill of materials of an artifact beside it. The bill has the
-JSON of CycloneDX: the collection, and the packages that it needs. ``python -m tests.tools.publish.sbom
-ARTIFACT``.
+"""Builds the artifact of the collection, with its checksum and its software bill of materials in the
+JSON of CycloneDX: the collection, and the packages that it needs.
+
+``python -m tests.tools.publish.artifact DIRECTORY``, or ``make sbom``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -25,6 +27,14 @@ from packaging.requirements import Requirement
 from tests.tools.stage import REPO
 
 REQUIREMENTS = REPO / "meta" / "ee-requirements.txt"
+
+
+def build_artifact(target: Path) -> Path:
+    """Build the artifact in a directory; return it."""
+    tool = Path(sys.executable).parent / "ansible-galaxy"
+    command = [str(tool), "collection", "build", "--force", "--output-path", str(target)]
+    built = subprocess.run(command, cwd=REPO, check=True, capture_output=True, text=True).stdout
+    return target / Path(built.split()[-1]).name
 
 
 def write_sbom(artifact: Path) -> Path:
@@ -82,5 +92,5 @@ def _requirements() -> list[Requirement]:
 
 
 if __name__ == "__main__":
-    print(write_checksum(Path(sys.argv[1])))
-    print(write_sbom(Path(sys.argv[1])))
+    built = build_artifact(Path(sys.argv[1]).resolve())
+    print(built, write_checksum(built), write_sbom(built), sep="\n")
