@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
@@ -135,3 +136,9 @@ def kill_at(
             return work(checked, client)
     except Killed:
         return None
+
+
+def window(first: int, last: int) -> str:
+    """Return a window that begins and ends this number of hours from now."""
+    begin, end = (datetime.now() + timedelta(hours=number) for number in (first, last))
+    return f"{begin:%H:%M}-{end:%H:%M}"
