@@ -10,6 +10,7 @@ It runs no jobs, and knows one user, who may do everything.
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,8 +24,8 @@ from tests.awx import rules
 ENDPOINTS: dict[str, Any] = rules.FACTS["endpoints"]
 ENCRYPTED = "$encrypted$"
 TOKEN = "token-of-the-test"
-_EMPTY: Mapping[str, Any] = {"str": "", "int": 0, "bool": False, "dict": {}}
-_TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "dict": dict}
+_EMPTY: Mapping[str, Any] = {"str": "", "int": 0, "bool": False, "dict": {}, "list": []}
+_TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "dict": dict, "list": list}
 _PATH = re.compile(r"^/api/v2/(?P<endpoint>\w+)/(?:(?P<id>\d+)/(?:(?P<part>\w+)/)?)?$")
 
 
@@ -98,6 +99,13 @@ class Controller:
         }
 
     # What is there, for tests.
+
+    def saved(self) -> bytes:
+        """Return the objects, for `restore` of another controller."""
+        return pickle.dumps((self.items, self.members, self._next))
+
+    def restore(self, saved: bytes) -> None:
+        self.items, self.members, self._next = pickle.loads(saved)
 
     def all(self, endpoint: str) -> list[Item]:
         return [item for item in self.items.values() if item.endpoint == endpoint]
@@ -398,6 +406,7 @@ class Controller:
         defaults = rules.FACTS["notification_defaults"].get(kind, {})
         values["notification_configuration"] = {**defaults, **values["notification_configuration"]}
         errors = rules.notification_errors(kind, values["notification_configuration"])
+        errors += rules.message_errors(values["messages"])
         if errors:
             raise Refused(errors[0])
 
@@ -406,6 +415,12 @@ class Controller:
             raise Refused("playbook: Playbook not found for project.")
         project = self.items[values["project"]]
         values["organization"] = project.values["organization"]
+
+    def _check_instance_groups(self, values: dict[str, Any], _given: set[str]) -> None:
+        known = {one.name for one in self.all("instances")}
+        for name in values["policy_instance_list"]:
+            if name not in known:
+                raise Refused(f"{name} is not a valid hostname of an existing instance.")
 
     def _check_inventory_sources(self, values: dict[str, Any], _given: set[str]) -> None:
         if values["source"] == "scm" and not values["source_project"]:

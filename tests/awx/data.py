@@ -25,11 +25,16 @@ def _text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
 _Loader.add_constructor("!unsafe", _text)
 
 
+def read_all(name: str) -> dict[str, Any]:
+    """Return the variables in a file of playbooks/awx/vars."""
+    text = (HOME / "vars" / f"{name}.yml").read_text(encoding="utf-8")
+    data: dict[str, Any] = yaml.load(text, Loader=_Loader)
+    return data
+
+
 def read(name: str) -> Any:
     """Return the value of the only variable in a file of playbooks/awx/vars."""
-    text = (HOME / "vars" / f"{name}.yml").read_text(encoding="utf-8")
-    data = yaml.load(text, Loader=_Loader)
-    (value,) = data.values()
+    (value,) = read_all(name).values()
     return value
 
 

@@ -85,12 +85,14 @@ class Workflow:
 class Job:
     """A job of a project in a directory of its own."""
 
-    def __init__(self, directory: Path, login: Mapping[str, Any]) -> None:
+    def __init__(
+        self, directory: Path, login: Mapping[str, Any], kind: Mapping[str, Any] = LOGIN_TYPE
+    ) -> None:
         self.directory = directory
         (directory / "env").mkdir(parents=True)
         (directory / "inventory").mkdir()
         shutil.copytree(HOME / "project", directory / "project")
-        self.environment = inject(LOGIN_TYPE, login, directory / "env")
+        self.environment = inject(kind, login, directory / "env")
         self.set_inventory({"_meta": {"hostvars": {}}, "all": {"children": []}})
 
     def set_estate(self, estate: Mapping[str, Any]) -> None:
@@ -175,7 +177,8 @@ class Job:
         given = {**_defaults(survey), **answers}
         assert rules.answer_errors(survey, given) == []
         nodes = nodes_of(workflow, approval=approve is not None)
-        fixed = {**workflow["extra_vars"], **given}
+        required = {} if approve is None else {"fleet_plan_required": True}
+        fixed = {**workflow["extra_vars"], **required, **given}
         done = Workflow()
 
         def run(identifier: str) -> bool:

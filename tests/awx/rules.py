@@ -215,6 +215,30 @@ def notification_errors(kind: str, configuration: Mapping[str, Any]) -> list[str
     ]
 
 
+def message_errors(messages: Mapping[str, Any]) -> list[str]:
+    """Return what AWX refuses of the texts of a notification (awx/api/serializers.py,
+    validate_messages).
+    """
+    found: list[str] = []
+    for event in messages.values():
+        for kind, text in (event or {}).items():
+            if text is not None and kind == "message" and "\n" in text:
+                found.append("Messages cannot contain newlines")
+            elif text is not None:
+                shown_message(text, {"artifacts": {}})
+    return found
+
+
+def shown_message(text: str, job: Mapping[str, Any]) -> str:
+    """Return the text of a notification as AWX renders it for a job
+    (awx/main/models/notifications.py, build_notification_message).
+    """
+    known = {"id": 42, "name": "a job", "status": "successful", **job}
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+    context = {"job": known, "job_friendly_name": "Job", "url": "https://awx.example.com/42"}
+    return environment.from_string(text).render(**context)
+
+
 def next_nodes(node: Mapping[str, Any], failed: bool) -> list[str]:
     """Return the nodes of a workflow that follow a job that has ended."""
     links = "failure_nodes" if failed else "success_nodes"
@@ -224,23 +248,29 @@ def next_nodes(node: Mapping[str, Any], failed: bool) -> list[str]:
 def walk(
     nodes: Mapping[str, Mapping[str, Any]], run: Callable[[str], bool]
 ) -> tuple[dict[str, bool], bool]:
-    """Run the nodes of a workflow, each after a node that leads to it.
+    """Run the nodes of a workflow, each after all nodes before it have ended or do not run, if one of
+    them leads to it: convergence "any", bfs_nodes_to_run and mark_dnr_nodes in dag_workflow.py.
 
     `run` returns whether the job of a node failed. Return that by node, and whether AWX calls the
     workflow failed.
     """
-    targets = {
-        target
-        for node in nodes.values()
-        for failed in (True, False)
-        for target in next_nodes(node, failed)
+    parents = {
+        target: [
+            identifier
+            for identifier, node in nodes.items()
+            if target in (*next_nodes(node, failed=True), *next_nodes(node, failed=False))
+        ]
+        for target in nodes
     }
-    waiting = [identifier for identifier in nodes if identifier not in targets]
     ended: dict[str, bool] = {}
+    waiting = list(nodes)
     while waiting:
-        identifier = waiting.pop(0)
-        ended[identifier] = run(identifier)
-        waiting += next_nodes(nodes[identifier], ended[identifier])
+        identifier = next(one for one in waiting if not set(parents[one]) & set(waiting))
+        waiting.remove(identifier)
+        before = [one for one in parents[identifier] if one in ended]
+        leads = [one for one in before if identifier in next_nodes(nodes[one], ended[one])]
+        if leads or not parents[identifier]:
+            ended[identifier] = run(identifier)
     failed_nodes = {identifier for identifier, failed in ended.items() if failed}
     return ended, has_workflow_failed(nodes, failed_nodes)
 

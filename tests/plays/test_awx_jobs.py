@@ -7,6 +7,8 @@ surveys, and one estate in several slices at once.
 
 from __future__ import annotations
 
+import base64
+import gzip
 import os
 import re
 from collections import Counter
@@ -29,6 +31,7 @@ from tests.awx import rules
 from tests.awx.controller import Controller
 from tests.awx.data import job_template
 from tests.awx.jobs import LOGIN_TYPE, Finished, Job, Workflow
+from tests.cases import repeated
 from tests.demo.lab import Lab, Machine
 from tests.modules.module_runner import run_module
 from tests.plays.test_image_role import templates, web
@@ -142,6 +145,8 @@ def containers_of(lab: Lab) -> list[dict[str, Any]]:
     return list(found["containers"])
 
 
+# As test_the_job_templates_of_a_tenant with VMs, and test_container_plays.py without AWX.
+@pytest.mark.long
 def test_a_tenant_creates_changes_and_removes_containers(lab: Lab, job: Job) -> None:
     set_guests(job, {**CT1, "source": "debian-99"}, CT9)
     checked = job.launch("Check requirements", "acme").expect(2)
@@ -284,7 +289,7 @@ def test_snapshots_by_survey(lab: Lab, job: Job) -> None:
     machine = next(one for one in lab.machines() if one.name == "web1")
     lab.simulator.steer(f"/vms/{machine.vmid}", {"config": {"cores": "4"}})
     drift = job.launch("Compare with the cluster", "acme").expect(2)
-    assert "cores: wanted 1, actual 4" in drift.output
+    assert "cores 4 -> 1" in drift.output
     assert drift.artifacts["fleet_differing"] == ["acme/web1"]
     job.launch("Roll back to a snapshot", "acme", named).expect()
     job.launch("Compare with the cluster", "acme").expect()
@@ -397,6 +402,8 @@ def test_a_workflow_rolls_back_what_failed(lab: Lab, job: Job) -> None:
         assert text in ended.jobs["failed"].output
 
 
+# As test_a_workflow_rolls_back_what_failed.
+@pytest.mark.long
 def test_a_workflow_rolls_containers_back_too(lab: Lab, job: Job) -> None:
     set_guests(job, CT1)
     job.launch(CHANGE, "acme").expect()
@@ -426,7 +433,7 @@ def test_a_workflow_creates_the_first_vm(lab: Lab, job: Job) -> None:
     assert len(rolled_back(lab)) == 1
 
 
-@pytest.mark.parametrize("pushed", ["plan", "snapshot", "change", "verify"])
+@pytest.mark.parametrize("pushed", repeated(["change", "plan", "snapshot", "verify"], more=1))
 def test_a_workflow_ends_if_the_project_changes(lab: Lab, job: Job, pushed: str) -> None:
     """AWX 24.6 updates the project before each job: each job must run the first job's revision."""
     (web1,) = provisioned(lab, WEB1)
@@ -476,6 +483,55 @@ def test_a_workflow_keeps_changes_that_wait_for_a_reboot(lab: Lab, job: Job) -> 
     assert compared.artifacts["fleet_unlisted"] == ["stray"]
 
 
+def test_a_workflow_applies_the_plan_that_was_approved(lab: Lab, job: Job) -> None:
+    """With the token of the tenant, for a VM and a container, and with the VMIDs and nodes of the
+    plan. The next workflow has nothing to do.
+    """
+    set_guests(job, CT1, CT9)
+    ended = change(job, "", approve=True)
+    assert ended.statuses == dict.fromkeys(("check", "plan", "snapshot", "change", "verify"), 0)
+    planned, done = ended.jobs["plan"].artifacts, ended.jobs["change"].artifacts
+    assert planned["fleet_plan_digest"].startswith("sha256:")
+    assert planned["fleet_plan"][:2] == [
+        line for line in done["fleet_plan"] if line.startswith("+")
+    ]
+    assert done["fleet_created"] == ["acme/web1", "acme/ct1"]
+    assert "globex" not in gzip.decompress(base64.b64decode(planned["fleet_plan_file"])).decode()
+    again = change(job, "", approve=True)
+    assert again.jobs["change"].recap("changed") == {}
+
+
+# As test_plans.py without AWX.
+@pytest.mark.long
+def test_a_workflow_refuses_a_guest_that_changed_after_the_approval(lab: Lab, job: Job) -> None:
+    web1, _web2 = provisioned(lab, WEB1, WEB2)
+    set_vms(job, {**WEB1, "description": "planned"}, {**WEB2, "description": "planned"})
+
+    def interfere(identifier: str) -> None:
+        if identifier == "change":
+            config = f"/nodes/{web1.node}/qemu/{web1.vmid}/config"
+            lab.call("PUT", config, description="by hand")
+
+    ended = change(job, "web1,web2", approve=True, before=interfere)
+    assert ended.failed
+    (line,) = [one for one in ended.artifacts["fleet_plan"] if one.startswith("! acme/web1")]
+    assert "not the approved one: changed since it was planned: description by hand" in line
+    assert ended.artifacts["fleet_failed"] == ["acme/web1"]
+    assert ended.artifacts["fleet_changed"] == ["acme/web2"]
+    assert lab.config(web1)["description"] == "by hand"
+
+
+def test_a_workflow_with_an_approval_does_not_change_without_a_plan(lab: Lab, job: Job) -> None:
+    """The job before the approval can be one of an older project, which hands no plan over."""
+    provisioned(lab, WEB1)
+    set_vms(job, {**WEB1, "onboot": True})
+    variables = {"provision_tenants": "acme", "estate_tenant": "acme", "fleet_plan_required": True}
+    mark = lab.mark()
+    refused = job.send("provision.yml", variables).expect(2)
+    assert "this workflow needs an approved plan" in refused.output
+    assert lab.requests_since(mark) == []
+
+
 def test_the_job_templates_of_administrators(lab: Lab, everything: Job) -> None:
     job = everything
     job.launch_for_all("Provision the whole estate").expect()
@@ -513,7 +569,10 @@ def check_files(job: Job) -> None:
     answers = {"metrics_path": str(place / "fleet.prom")}
     job.launch_for_all("Write metrics", answers).expect()
     assert "proxmox_machines_total" in (place / "fleet.prom").read_text(encoding="utf-8")
+    job.launch_for_all("Meter the use of tenants", {"usage_path": str(place / "usage")}).expect()
+    assert list((place / "usage").rglob("last.json"))
     for name, answers in (
+        ("Meter the use of tenants", {"usage_path": "usage"}),
         ("Write metrics", {"metrics_path": "fleet.prom"}),
         ("Export the cluster", {"export_directory": "export"}),
     ):

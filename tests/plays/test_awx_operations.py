@@ -7,6 +7,9 @@ and the power of an estate.
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +23,7 @@ from tests.awx.credential import inject
 from tests.awx.data import read
 from tests.awx.jobs import Job
 from tests.labs.maintenance import places, populate, put_vm
+from tests.labs.relocate import make_guest, state
 from tests.modules.estate_lab import Lab, open_lab
 from tests.plays.node_ssh import NodeSsh
 from tests.plays.provision_helpers import site_of
@@ -75,6 +79,12 @@ def test_a_maintenance_with_an_approval_before_each_node(
     assert ended.statuses == {"plan": 0, "maintain pve1": 0}
     assert ended.failed
     plan = ended.jobs["plan"]
+    packed = base64.b64decode(plan.artifacts["fleet_plan_file"])
+    document = json.loads(gzip.decompress(packed))
+    assert [one["subject"] for one in document["parts"]] == ["pve1", "pve2"]
+    assert plan.artifacts["fleet_plan_digest"] == document["digest"]
+    notes = night.client.get("nodes", "pve1", "config")["description"]
+    assert document["digest"] in notes  # this plan has maintained the node
     assert plan.recap("changed") == {}
     assert "vm201  moves to node" in plan.output
     assert (ssh.calls("pve1")[0], ssh.calls("pve2")) == ("-q update", [])
@@ -92,14 +102,7 @@ def test_a_job_maintains_nodes_of_two_sites(night: Lab, job: Job, tmp_path: Path
     """With a credential of type Proxmox VE sites, in the order of the survey."""
     with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as north:
         sites = [site_of("south", night.simulator), site_of("north", north.simulator)]
-        (kind,) = [one for one in read("credential_types") if one["name"] == "Proxmox VE sites"]
-        inputs = {"sites": yaml.safe_dump({"sites": sites}), "site": "south"}
-        login = inject(kind, inputs, tmp_path)
-        job.environment = {
-            name: value
-            for name, value in job.environment.items()
-            if not name.startswith("PROXMOX_")
-        } | login
+        with_sites(job, tmp_path, sites)
         before = populate(night), places(north)
         # The nodes of both clusters have the same addresses here, so that SSH is not used.
         without_ssh = {"maintenance_ha_mode": False, "maintenance_tasks": ""}
@@ -121,6 +124,81 @@ def test_a_job_maintains_nodes_of_two_sites(night: Lab, job: Job, tmp_path: Path
         wrong = {**nodes, "maintenance_nodes": "pve1"}
         refused = job.launch_for_all("Maintain nodes", wrong).expect(2)
         assert "The sites have no node pve1, and nothing was done." in refused.output
+
+
+def with_sites(job: Job, tmp_path: Path, sites: list[dict[str, object]]) -> None:
+    """Give the job a credential of type Proxmox VE sites instead of that of one cluster."""
+    (kind,) = [one for one in read("credential_types") if one["name"] == "Proxmox VE sites"]
+    inputs = {"sites": yaml.safe_dump({"sites": sites}), "site": str(sites[0]["name"])}
+    login = inject(kind, inputs, tmp_path)
+    kept = {key: one for key, one in job.environment.items() if not key.startswith("PROXMOX_")}
+    job.environment = kept | login
+
+
+def test_jobs_move_the_guests_of_a_tenant_to_another_site(
+    night: Lab, ssh: NodeSsh, job: Job, tmp_path: Path
+) -> None:
+    """The second job unlocks the source by SSH and removes it. Both sites have the same addresses
+    here: root works at the source only.
+    """
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as munich:
+        with_sites(
+            job, tmp_path, [site_of("vienna", night.simulator), site_of("munich", munich.simulator)]
+        )
+        vmid = make_guest(night, "offline")
+        estate = {"tenants": {"acme": {}}, "relocate_settle": 0, "relocate_node": "pve1"}
+        job.set_estate({**estate, "relocate_storage": "local-lvm"})
+        name = "Move guests to another site"
+        answers = {
+            "relocate_site": "vienna",
+            "relocate_to_site": "munich",
+            "relocate_tenant": "acme",
+        }
+        night.simulator.reset_log()
+        planned = job.launch_for_all(name, answers, ["--check"]).expect()
+        assert night.simulator.writes() == munich.simulator.writes() == []
+        assert "acme/mover  planned as" in planned.output
+        held = job.launch_for_all(name, answers).expect()
+        assert "held until" in held.output
+        assert state(night, vmid) == "stopped migrate"
+        done = job.launch_for_all(name, {**answers, "relocate_hold": "0s"}).expect()
+        assert "acme/mover  complete as" in done.output
+        assert (state(night, vmid), state(munich, vmid)) == ("gone", "stopped")
+
+
+def test_jobs_empty_a_site_that_is_draining(
+    night: Lab, ssh: NodeSsh, job: Job, tmp_path: Path
+) -> None:
+    """Without the confirmation nothing moves. Each job continues, and the last one changes nothing."""
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as munich:
+        vienna = {**site_of("vienna", night.simulator), "state": "draining"}
+        with_sites(job, tmp_path, [vienna, site_of("munich", munich.simulator)])
+        vmids = [make_guest(night, "offline", 20300 + one, f"mover{one}") for one in range(2)]
+        estate = {"relocate_settle": 0, "relocate_node": "pve1", "relocate_storage": "local-lvm"}
+        job.set_estate({"tenants": {"acme": {}}, **estate})
+        answers = {
+            "relocate_site": "vienna",
+            "relocate_to_site": "munich",
+            "relocate_exclude": ",".join(
+                str(row["vmid"])
+                for row in night.client.get("cluster", "resources", type="vm")
+                if row["vmid"] not in vmids
+            ),
+        }
+        night.simulator.reset_log()
+        refused = job.launch_for_all("Empty a site", answers).expect(2)
+        assert "all: true" in refused.output
+        answers["relocate_all"] = "true"
+        planned = job.launch_for_all("Empty a site", answers, ["--check"]).expect()
+        assert night.simulator.writes() == munich.simulator.writes() == []
+        assert planned.output.count("planned as") == len(vmids)
+        job.launch_for_all("Empty a site", answers).expect()
+        done = job.launch_for_all("Empty a site", {**answers, "relocate_hold": "0s"}).expect()
+        assert done.output.count("complete as") == len(vmids)
+        for vmid in vmids:
+            assert (state(night, vmid), state(munich, vmid)) == ("gone", "stopped")
+        last = job.launch_for_all("Empty a site", answers).expect()
+        assert "2 guests moved before" in last.output
 
 
 def test_a_job_uses_the_nodes_evenly(night: Lab, job: Job) -> None:
