@@ -33,11 +33,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generat
 )
 from tests.awx import rules
 from tests.awx.credential import inject
-from tests.awx.data import HOME, job_template, nodes_of, read, survey_of
+from tests.awx.data import HOME, job_template, nodes_of, read, read_all, survey_of
 from tests.tools import awx_collection
 
 SCHEMA = json.loads((Path(rules.__file__).parent / "data.schema.json").read_text(encoding="utf-8"))
-FILES = ("credential_types", "job_templates", "workflows", "schedules")
+FILES = ("credential_types", "job_templates", "workflows", "schedules", "sites")
 TEMPLATES: list[dict[str, Any]] = read("job_templates")
 LOGIN, SITES = read("credential_types")
 KINDS = ("fleet", "tenant")
@@ -179,7 +179,7 @@ def test_a_tenant_can_neither_answer_nor_override_whose_vms() -> None:
 
 
 def test_nothing_dangerous_is_prompted_for_at_a_launch() -> None:
-    settings = yaml.safe_load((HOME / "vars" / "settings.yml").read_text(encoding="utf-8"))
+    settings = read_all("settings")
     assert set(settings["pve_awx_fixed"].values()) == {False}
     known = rules.FACTS["endpoints"]["job_templates"]["fields"]
     assert set(settings["pve_awx_fixed"]) <= set(known)
@@ -196,8 +196,8 @@ def test_survey_variables_are_those_of_the_roles(repo: Path) -> None:
     # Read by a playbook itself.
     known |= {"tenant_state", "preflight_tenant", "snapshot_policy_force"}
     known |= {"rotate_tenants", "rotate_expires_within"}
-    known |= {"maintenance_nodes", "maintenance_sites"}
-    for family in ("backup", "export", "metrics", "power", "rebalance", "tidy"):
+    known |= {"maintenance_nodes", "maintenance_sites", "relocate_site"}
+    for family in ("backup", "export", "metrics", "power", "rebalance", "tidy", "usage"):
         known |= set(FAMILIES[family].variables)
     asked = {one["variable"] for template in TEMPLATES for one in template.get("survey", [])}
     asked |= {
@@ -238,8 +238,14 @@ def test_variables_that_awx_gives_to_a_job_are_not_refused() -> None:
         assert list(find_unknown([FAMILIES["awx"]], PlayVariables([name], [name]))) != []
 
 
+# Before and after the playbook of a job whose plan is approved in a workflow.
+HANDED_OVER = ["approved.yml", "hand_over_plan.yml"]
+# After the playbook of a job about one site.
+OF_SITE = "pve.fleet.awx_site"
+
+
 def test_every_job_template_has_a_playbook_in_the_project(repo: Path) -> None:
-    for template in TEMPLATES:
+    for template in [*TEMPLATES, *read("sites")]:
         text = (HOME / "project" / template["playbook"]).read_text(encoding="utf-8")
         imported = [
             one["ansible.builtin.import_playbook"]
@@ -251,7 +257,8 @@ def test_every_job_template_has_a_playbook_in_the_project(repo: Path) -> None:
         if template["playbook"] == "rotate.yml":
             assert others == [], "it repeats the entry point of a role for each tenant"
             continue
-        (name,) = others
+        assert [one for one in others if "." not in one.removesuffix(".yml")] in ([], HANDED_OVER)
+        (name,) = (one for one in others if one not in [*HANDED_OVER, OF_SITE])
         assert name.startswith("pve.fleet.")
         assert (repo / "playbooks" / f"{name.removeprefix('pve.fleet.')}.yml").is_file()
 
@@ -317,6 +324,22 @@ def test_a_workflow_is_accepted_by_awx(approval: bool) -> None:
 def test_a_workflow_fails_with_its_change(fails: set[str], ran: list[str], failed: bool) -> None:
     ended, status = rules.walk(nodes_of(WORKFLOW, approval=False), fails.__contains__)
     assert list(ended) == ran
+    assert status == failed
+
+
+OVER_SITES: dict[str, dict[str, Any]] = {
+    "merge": {},
+    **{name: {"always_nodes": ["merge"]} for name in ("north", "south", "west")},
+}
+
+
+@pytest.mark.parametrize(
+    ("fails", "failed"),
+    [(set(), False), ({"south"}, False), ({"south", "merge"}, True), ({"merge"}, True)],
+)
+def test_a_node_that_merges_runs_once_after_all_sites(fails: set[str], failed: bool) -> None:
+    ended, status = rules.walk(OVER_SITES, fails.__contains__)
+    assert list(ended) == ["north", "south", "west", "merge"]
     assert status == failed
 
 
