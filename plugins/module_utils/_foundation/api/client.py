@@ -22,9 +22,10 @@ from typing import Any
 
 from ..core.clock import Clock
 from ..core.quantities import whole_number
-from .answers.printable import PrintableLayer
-from .answers.typed import FormCheckLayer
+from .answers.typed import FormCheckLayer, PrintableLayer
+from .endpoint import Endpoint
 from .http.backend import ProxmoxerTransport
+from .interface import PlanBook
 from .layers.limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .layers.retrying import RetryingLayer
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
@@ -57,7 +58,8 @@ class ClientLayers:
 
     `above` makes the layer above the retries, if any. `progress` is called while a task runs,
     `upload_progress` while a file is sent. `task_poller` is set if several threads wait for tasks.
-    `notes` records tasks and steps. `known` is shared by all clients of one transport.
+    `notes` records tasks and steps, `plan_book` sees plans and writes. `other_sites`
+    are clients by the name of the site. `known` is shared by all clients of one transport.
     """
 
     connection: ConnectionSettings
@@ -70,6 +72,8 @@ class ClientLayers:
     upload_progress: UploadProgress | None = None
     task_poller: TaskPoller | None = None
     notes: Notes = NoNotes()
+    plan_book: PlanBook = PlanBook()
+    other_sites: Mapping[str, Client] = field(default_factory=dict)
     known: ServerFacts = field(default_factory=ServerFacts)
 
 
@@ -102,6 +106,11 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.connection!r})"
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """The server that answers: that of the connection, or one of its other hosts."""
+        return self._layers.transport.endpoint
+
     def __enter__(self) -> Client:
         return self
 
@@ -121,6 +130,14 @@ class Client:
     def noted(self, notes: Notes) -> Client:
         """Return a client that records its tasks and the steps reported to it."""
         return self._with(notes=notes)
+
+    def with_plan_book(self, plan_book: PlanBook) -> Client:
+        """Return a client whose plans and writes this book sees."""
+        return self._with(plan_book=plan_book)
+
+    def with_other_sites(self, clients: Mapping[str, Client]) -> Client:
+        """Return a client that knows the clients of other sites, by name."""
+        return self._with(other_sites=clients)
 
     def for_threads(self, clock: Clock) -> Client:
         """Return a client for work in several threads, with this clock.
@@ -158,6 +175,16 @@ class Client:
     def notes(self) -> Notes:
         """The recorder of tasks and steps."""
         return self._layers.notes
+
+    @property
+    def plan_book(self) -> PlanBook:
+        """The keeper of plans."""
+        return self._layers.plan_book
+
+    @property
+    def other_sites(self) -> Mapping[str, Client]:
+        """The clients of other sites, by name."""
+        return self._layers.other_sites
 
     def note(self, summary: str) -> None:
         """Record a step that was carried out."""
@@ -237,18 +264,18 @@ class Client:
         next step says that the state is unknown. Raises FleetError.
         """
         values = encode(data or {})
-        self._layers.known.privileges = None
-        return self._sender.send(
-            Request(
-                method,
-                segments,
-                values,
-                attempted=attempted,
-                timeout=timeout,
-                confirm=confirm,
-                again=again,
-            )
+        request = Request(
+            method,
+            segments,
+            values,
+            attempted=attempted,
+            timeout=timeout,
+            confirm=confirm,
+            again=again,
         )
+        self._layers.plan_book.require(request)
+        self._layers.known.privileges = None
+        return self._sender.send(request)
 
     def wait(
         self,
@@ -277,6 +304,7 @@ class Client:
         """
         values = encode(data or {})
         request = Request(method, segments, values, attempted=attempted, confirm=confirm)
+        self._layers.plan_book.require(request)
         if upload is not None:
             upload = replace(upload, progress=self._layers.upload_progress)
             request = replace(request, upload=upload, timeout=timeout)

@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 from ..core import validate
 from ..core.errors import ConfigurationError
+from ..core.propstring import sub_keys
 
 DEFAULT_PORT = 8006
 _API_PATHS = ("", "/api2", "/api2/json")
-_HOST = re.compile(r"^(?!-)[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)*\.?$")
+_HOST = re.compile(r"^(?!-)[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)*\.?\Z")
+_FINGERPRINT = re.compile(r"[0-9A-Fa-f]{64}\Z")
 _FORMS = "Write it as host, host:port or https://host:8006"
 
 
@@ -82,6 +84,43 @@ def parse_endpoint(text: str, port: int | str | None = None) -> Endpoint:
     return Endpoint(host, _port(text, port if own_port is None else own_port))
 
 
+@dataclass(frozen=True)
+class Server:
+    """An endpoint, and the SHA-256 fingerprint that its certificate must have (empty: a CA signed it)."""
+
+    endpoint: Endpoint
+    fingerprint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.endpoint},fingerprint={self.fingerprint}".removesuffix(",fingerprint=")
+
+
+def parse_server(text: str, port: int) -> Server:
+    """Return a server from `HOST[,fingerprint=XX:...]`. Raises ConfigurationError."""
+    keys = sub_keys(text, "hostname")
+    unknown = sorted(keys.keys() - {"hostname", "fingerprint"})
+    if unknown:
+        raise _malformed(text, f"{unknown[0]} is unknown", "Write HOST or HOST,fingerprint=XX:...")
+    endpoint = parse_endpoint(keys.get("hostname", ""), port)
+    return Server(endpoint, parse_fingerprint(keys.get("fingerprint", "")))
+
+
+def parse_fingerprint(text: str) -> str:
+    """Return a SHA-256 fingerprint without colons, in lower case, or an empty text.
+
+    Raises ConfigurationError.
+    """
+    digits = text.strip().replace(":", "")
+    if digits and not _FINGERPRINT.match(digits):
+        raise ConfigurationError(
+            f"Could not read the fingerprint {text!r}: it is not a SHA-256 fingerprint of 64 "
+            "hexadecimal digits",
+            "Copy that of the certificate: pvenode cert info on the node",
+            "malformed fingerprint",
+        )
+    return digits.lower()
+
+
 def _with_brackets(rest: str) -> str:
     """Put a bare IPv6 address into brackets."""
     netloc, slash, path = rest.partition("/")
@@ -135,9 +174,5 @@ def _without_credentials(text: str) -> str:
 
 def _malformed(text: str, why: str, next_step: str = _FORMS) -> ConfigurationError:
     return ConfigurationError(
-        attempted=f"Could not read the endpoint {text!r}",
-        answer=why,
-        next_step=next_step,
-        reason="malformed endpoint",
-        dispatched=False,
+        f"Could not read the endpoint {text!r}: {why}", next_step, "malformed endpoint"
     )

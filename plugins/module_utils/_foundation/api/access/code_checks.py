@@ -115,17 +115,21 @@ def _changed_vm(values: Mapping[str, str], data: Config, config: Config) -> Iter
     yield from _networks(data)
     for name in deleted:
         old = str(config.get(name) or "")
-        yield from _tags(old, "") if name == "tags" else _value(name, old)
+        yield from _change(name, old, "")
         yield from _networks({name: old})
         is_disk = _DRIVE.fullmatch(name) and "media=cdrom" not in old and data.get("force")
         if old and (is_disk or name.startswith("unused")):
             yield _perm(f"/storage/{old.partition(':')[0]}", _SPACE)
     for name in sorted({*data} - _OF_CALL):
-        old, new = str(config.get(name) or ""), str(data[name] or "")
-        if name == "tags":
-            yield from _tags(old, new)
-        else:
-            yield from (*_value(name, old), *_value(name, new))
+        yield from _change(name, str(config.get(name) or ""), str(data[name] or ""))
+
+
+def _change(name: str, old: str, new: str) -> Iterator[Check]:
+    """Return the checks of the values of an option of an existing VM; a missing value is empty."""
+    if name == "tags":
+        yield from _tags(old, new)
+    else:
+        yield from (*_value(name, old), *_value(name, new))
 
 
 def _tags(old: str, new: str) -> Iterator[Check]:
@@ -144,11 +148,20 @@ def _of_vm(values: Mapping[str, str], data: Config, config: Config) -> Iterator[
             yield from _volume(values, str(data[name]))
     if data.get("vmstatestorage"):
         yield _perm("/storage/{vmstatestorage}", _SPACE)
-    model = sub_keys(str(data.get("cpu") or ""), "cputype").get("cputype", "")
-    known = sub_keys(str(config.get("cpu") or ""), "cputype").get("cputype", "")
-    if model.startswith("custom-") and model != known:
-        newer = _perm(f"/mapping/cpu/{model.removeprefix('custom-')}", "Mapping.Use")
-        yield ("since", (9, 2), newer, _perm("/nodes", "Sys.Audit"))
+    model = _cpu_model(data)
+    if model.startswith("custom-") and model != _cpu_model(config):
+        yield ("since", (9, 2), _model_use(model), _perm("/nodes", "Sys.Audit"))
+
+
+def _cpu_model(config: Config) -> str:
+    return sub_keys(str(config.get("cpu") or ""), "cputype").get("cputype", "")
+
+
+def _model_use(model: str) -> Check:
+    """Return the check of the use of a custom CPU model since qemu-server 9.1.13, of Proxmox VE 9.2
+    (debian/changelog).
+    """
+    return _perm(f"/mapping/cpu/{model.removeprefix('custom-')}", "Mapping.Use")
 
 
 def _group(name: str) -> Iterator[Check]:
@@ -178,7 +191,7 @@ def _storage_of_drive(values: Mapping[str, str], text: str) -> Iterator[Check]:
     if source:
         if _content_of(source) == "import" and ".ova/" in source:
             yield _perm(f"/storage/{source.partition(':')[0]}", _SPACE)
-        owner = _owner_of(source)
+        owner = owner_of(source)
         is_disk = owner and _content_of(source) == "images"
         yield from ([_perm(f"/vms/{owner}", "VM.Clone")] if is_disk else _volume(values, source))
 
@@ -244,6 +257,9 @@ def _clone(values: Mapping[str, str], data: Config, config: Config) -> Iterator[
         yield _perm("/", "Sys.Console")
     yield from _disks(data, config)
     yield from _copied({}, config)
+    model = _cpu_model(config)
+    if model.startswith("custom-"):
+        yield ("since", (9, 2), _model_use(model), None)
 
 
 def _disks(data: Config, config: Config) -> Iterator[Check]:
@@ -338,7 +354,7 @@ def _volume(values: Mapping[str, str], volume: str) -> Iterator[Check]:
     storage, is_volume, _name = volume.partition(":")
     if not is_volume:
         return
-    path, content, owner = f"/storage/{storage}", _content_of(volume), _owner_of(volume)
+    path, content, owner = f"/storage/{storage}", _content_of(volume), owner_of(volume)
     all_rights = _perm(path, "Datastore.Allocate")
     if content in _FILES:
         # PVE names the privileges of a reader in its refusal
@@ -358,7 +374,7 @@ def _content_of(volume: str) -> str:
     return "snippets" if word == "snippets" else "images"
 
 
-def _owner_of(volume: str) -> str:
+def owner_of(volume: str) -> str:
     """Return the VMID in the name of a disk or a backup, or an empty text."""
     found = re.search(r"(?:vm|subvol|base|basevol|vzdump-(?:qemu|lxc|openvz))-(\d+)-", volume)
     found = found or re.search(r"backup/(?:vm|ct)/(\d+)/", volume)
@@ -381,6 +397,13 @@ def _migrate(values: Mapping[str, str], data: Config, config: Config) -> Iterato
         yield _perm("/vms/{vmid}", "VM.Config.Disk")
         for pair in given.split(","):
             yield _perm(f"/storage/{pair.rpartition(':')[2]}", _SPACE)
+
+
+def _tunnel(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
+    for storage in _listed(data.get("storages")):
+        yield _perm(f"/storage/{storage}", _SPACE)
+    if "rootfs" in config and not int(config.get("unprivileged") or 0):
+        yield _perm("/", "Sys.Modify")  # pve-container: API2/LXC.pm, mtunnel, config
 
 
 def _resize(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
@@ -439,7 +462,7 @@ def _removed_volume(values: Mapping[str, str], data: Config, config: Config) -> 
     volume = values.get("volume", "")
     if ":" not in volume:
         volume = f"{values.get('storage', '')}:{volume}"
-    path, owner = f"/storage/{volume.partition(':')[0]}", _owner_of(volume)
+    path, owner = f"/storage/{volume.partition(':')[0]}", owner_of(volume)
     if _content_of(volume) == "backup" and owner:
         yield _perm(path, _SPACE)
         yield _perm(f"/vms/{owner}", "VM.Backup")
@@ -447,7 +470,7 @@ def _removed_volume(values: Mapping[str, str], data: Config, config: Config) -> 
         yield _perm(path, "Datastore.Allocate")
 
 
-def _changed_volume(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
+def _used_volume(values: Mapping[str, str], data: Config, config: Config) -> Iterator[Check]:
     yield from _volume({}, values.get("volume", ""))
 
 
@@ -486,6 +509,8 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, str], Config, Config], Iterator[Che
     "POST /nodes/{}/qemu/{}/config": _changed_vm,
     "POST /nodes/{}/qemu/{}/clone": _clone,
     "POST /nodes/{}/qemu/{}/migrate": _migrate,
+    "POST /nodes/{}/qemu/{}/mtunnel": _tunnel,
+    "POST /nodes/{}/lxc/{}/mtunnel": _tunnel,
     "POST /nodes/{}/qemu/{}/move_disk": _move,
     "PUT /nodes/{}/qemu/{}/resize": _resize,
     "POST /nodes/{}/lxc": _new_container,
@@ -498,7 +523,8 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, str], Config, Config], Iterator[Che
     "POST /nodes/{}/qemu/{}/status/suspend": _suspend,
     "POST /nodes/{}/vzdump": _backup,
     "DELETE /nodes/{}/storage/{}/content/{}": _removed_volume,
-    "PUT /nodes/{}/storage/{}/content/{}": _changed_volume,
+    "GET /nodes/{}/storage/{}/content/{}": _used_volume,
+    "PUT /nodes/{}/storage/{}/content/{}": _used_volume,
     "POST /cluster/backup": _job,
     "PUT /cluster/backup/{}": _job,
     "PUT /pools": _members,

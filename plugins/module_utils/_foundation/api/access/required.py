@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -26,9 +27,6 @@ _PLACEHOLDER = re.compile(r"\{([^}]+)\}")
 # The privileges on an object that permit to change the rights on it (RPCEnvironment.pm,
 # check_perm_modify).
 _MODIFY = {"storage": "Datastore.Allocate", "vms": "VM.Allocate", "pool": "Pool.Allocate"}
-# Parameters that a request may lack although a check names them: PVE fills in a hyphen (pve-common:
-# Tools.pm, template_replace). The update of a realm sync job has no realm.
-_LEFT_OUT = {"realm"}
 
 
 @dataclass(frozen=True)
@@ -45,19 +43,19 @@ class RequiredRequest:
     pools: frozenset[str] = frozenset()
     config: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def template(self) -> str:
         """The path with placeholders."""
         return template_of("/" + "/".join(quote(str(part), safe="") for part in self.path))
 
-    @property
+    @cached_property
     def values(self) -> dict[str, str]:
         """The parameters, and the names in the path."""
         words = zip(self.template[1:].split("/"), map(str, self.path), strict=False)
         names = {word.strip("{}"): part for word, part in words if word.startswith("{")}
         return {**{key: str(value) for key, value in self.data.items()}, **names}
 
-    @property
+    @cached_property
     def checks(self) -> list[Check]:
         """The permission checks of PVE, as far as they are known."""
         call = _PLACEHOLDER.sub("{}", f"{self.method} {self.template}")
@@ -81,18 +79,26 @@ def privileges_beside(
     """Return the privileges that a request needs on objects other than guests and pools: the ACL
     path, the privileges, and whether any of them is enough.
     """
-    for check in request.checks:
-        if check[0] == "since":
-            check = check[2] if release >= tuple(check[1]) else check[3]
+    for check in (_in_force(one, release) for one in request.checks):
         if check and check[0] == "network":
             _kind, name, vlan = check
             path = f"/sdn/zones/{zones.get(name, LOCAL)}/{name}/{vlan}"
             yield path.rstrip("/"), ("SDN.Use",), False
         elif check and check[0] == "perm":
             _kind, path, privileges, *options = check
+            more = dict(zip(options[::2], options[1::2], strict=True))
             place = _PLACEHOLDER.sub(lambda found: request.values.get(found[1], ""), path)
             if not place.startswith(("/vms/", "/pool/")):
-                yield place, privileges, bool(options[1:] and options[1])
+                yield place, privileges, bool(more.get("any"))
+
+
+def _in_force(check: Check, release: tuple[int, ...]) -> Check | None:
+    """Return the check that a release makes, or None."""
+    if check[0] != "since":
+        return check
+    _kind, since, newer, older = check
+    effective: Check | None = newer if release >= tuple(since) else older
+    return effective
 
 
 def find_missing(request: RequiredRequest, held: Privileges) -> str | None:
@@ -117,16 +123,15 @@ class _Caller:
 
     def missing(self, check: Check) -> str | None:
         """Return the cause of a refusal, None if the request is permitted or its check unknown."""
-        kind, *parts = check
+        effective = _in_force(check, self.held.release)
+        if not effective:
+            return None
+        kind, *parts = effective
         if kind == "or":
             return None if any(self.missing(part) is None for part in parts) else ""
         if kind == "and":
             found = (self.missing(part) for part in parts)
             return next((cause for cause in found if cause is not None), None)
-        if kind == "since":
-            since, newer, older = parts
-            effective = newer if self.held.release >= tuple(since) else older
-            return self.missing(effective) if effective else None
         if kind == "either":
             causes = [self.missing(part) for part in parts]
             return None if None in causes else causes[-1]
@@ -148,8 +153,8 @@ class _Caller:
         more = dict(zip(options[::2], options[1::2], strict=True))
         if more.get("require_param", "") not in ("", *self.values):
             return ""
-        if set(_PLACEHOLDER.findall(path)) - self.values.keys() - _LEFT_OUT:
-            return None
+        # PVE fills in a hyphen for a parameter that the request lacks, such as the realm in the
+        # update of a realm sync job (pve-common: Tools.pm, template_replace).
         place = _PLACEHOLDER.sub(lambda found: self.values.get(found[1], "-"), path)
         effective = self._on(place)
         lacking = [name for name in privileges if name not in effective]

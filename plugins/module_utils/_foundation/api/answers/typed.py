@@ -1,18 +1,53 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layer that converts each answer into the form of its call."""
+"""The layer that converts each answer into the form of its call, and one for answers that are only
+shown: their texts contain no control characters.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...core.errors import ApiError, FleetError, NetworkError
+from ...core.errors import ApiError, NetworkError
+from ...core.formatting import printable_data
 from ..layers.layer import Layer
-from ..protocols import Transport
+from ..protocols import Sender, Transport
 from ..request import Request
-from .calls import form_of
-from .forms import WrongForm
+from .forms import Form, WrongForm, optional, task_id
+from .generated.answers import READS, WRITES
+
+_TASK_OR_NOTHING = optional(task_id)  # the answer to a write on a node
+
+
+def _nested(forms: Mapping[str, Form]) -> dict[tuple[int, str], list[tuple[list[str], Form]]]:
+    """Return the forms by the number of segments and the first one."""
+    found: dict[tuple[int, str], list[tuple[list[str], Form]]] = {}
+    for path, form in forms.items():
+        parts = path.split("/")
+        found.setdefault((len(parts), parts[0]), []).append((parts, form))
+    return found
+
+
+_READS, _WRITES = _nested(READS), _nested(WRITES)
+
+
+def form_of(method: str, segments: Sequence[str | int]) -> Form | None:
+    """Return the form of an answer, or None if any answer is accepted."""
+    if method == "GET":
+        return next(_matching(_READS, segments), None)
+    other = _TASK_OR_NOTHING if segments[0] == "nodes" else None
+    return next(_matching(_WRITES, segments), other)
+
+
+def _matching(
+    forms: Mapping[tuple[int, str], Sequence[tuple[list[str], Form]]], segments: Sequence[str | int]
+) -> Iterator[Form]:
+    for parts, form in forms.get((len(segments), str(segments[0])), ()):
+        if all(part in ("*", one) for part, one in zip(parts, segments, strict=True)):
+            yield form
+
 
 _STEP = (
     "Check that host and port lead to Proxmox VE, and the proxies on the way. If they do, this"
@@ -40,16 +75,23 @@ class FormCheckLayer(Layer[Transport]):
                 raise WrongForm("has no data")
             return {**answer, "data": form(answer["data"])}
         except WrongForm as problem:
-            raise _malformed(request, problem) from None
+            kind = ApiError if request.method == "GET" else NetworkError
+            raise kind(
+                answer=f"Proxmox VE answered with something else than expected: {problem}",
+                next_step=_STEP,
+                reason="malformed answer",
+                method=request.method,
+                path="/" + "/".join(request.path),
+                retryable=False,
+            ) from None
 
 
-def _malformed(request: Request, problem: WrongForm) -> FleetError:
-    kind = ApiError if request.method == "GET" else NetworkError
-    return kind(
-        answer=f"Proxmox VE answered with something else than expected: {problem}",
-        next_step=_STEP,
-        reason="malformed answer",
-        method=request.method,
-        path="/" + "/".join(request.path),
-        retryable=False,
-    )
+class PrintableLayer:
+    """Replaces control characters in the texts of each answer."""
+
+    def __init__(self, below: Sender) -> None:
+        self._below = below
+
+    def send(self, request: Request) -> Any:
+        """Return `data` of the answer. Raises FleetError."""
+        return printable_data(self._below.send(request))

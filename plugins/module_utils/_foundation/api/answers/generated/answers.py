@@ -384,7 +384,10 @@ READS: Mapping[str, Form] = {
     "cluster/ha/rules": rows(
         ObjectForm(
             {"rule": name},
-            {**each(text, "type affinity nodes resources comment"), **each(flag, "strict disable")},
+            {
+                **each(text, "type affinity nodes resources comment digest"),
+                **each(flag, "strict disable"),
+            },
         )
     ),
     "cluster/ha/rules/*": ObjectForm(
