@@ -6,665 +6,314 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from typing import Any
 
-CHECKS: Mapping[str, Any] = {
-    "DELETE /access/domains/{}": ["perm", "/access/realm", ["Realm.Allocate"]],
-    "DELETE /access/groups/{}": ["perm", "/access/groups", ["Group.Allocate"]],
-    "DELETE /access/roles/{}": ["perm", "/access", ["Sys.Modify"]],
-    "DELETE /access/tfa/{}/{}": ["or", ["userid-param", "self"], ["userid-group", ["User.Modify"]]],
-    "DELETE /access/users/{}": [
-        "and",
-        ["userid-param", "Realm.AllocateUser"],
-        ["userid-group", ["User.Modify"]],
-    ],
-    "DELETE /access/users/{}/token/{}": [
-        "or",
-        ["userid-param", "self"],
-        ["userid-group", ["User.Modify"]],
-    ],
-    "DELETE /cluster/acme/account/{}": ["root", "user != root@pam"],
-    "DELETE /cluster/acme/plugins/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/backup/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/config/nodes/{}": ["root", "user != root@pam"],
-    "DELETE /cluster/firewall/aliases/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/firewall/groups/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/firewall/groups/{}/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/firewall/ipset/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/firewall/ipset/{}/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/firewall/rules/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/ha/groups/{}": ["perm", "/", ["Sys.Console"]],
-    "DELETE /cluster/ha/resources/{}": ["perm", "/", ["Sys.Console"]],
-    "DELETE /cluster/ha/rules/{}": ["perm", "/", ["Sys.Console"]],
-    "DELETE /cluster/jobs/realm-sync/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/mapping/dir/{}": ["perm", "/mapping/dir", ["Mapping.Modify"]],
-    "DELETE /cluster/mapping/pci/{}": ["perm", "/mapping/pci", ["Mapping.Modify"]],
-    "DELETE /cluster/mapping/usb/{}": ["perm", "/mapping/usb", ["Mapping.Modify"]],
-    "DELETE /cluster/metrics/server/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /cluster/notifications/endpoints/gotify/{}": [
-        "perm",
-        "/mapping/notifications",
-        ["Mapping.Modify"],
-    ],
-    "DELETE /cluster/notifications/endpoints/sendmail/{}": [
-        "perm",
-        "/mapping/notifications",
-        ["Mapping.Modify"],
-    ],
-    "DELETE /cluster/notifications/endpoints/smtp/{}": [
-        "perm",
-        "/mapping/notifications",
-        ["Mapping.Modify"],
-    ],
-    "DELETE /cluster/notifications/endpoints/webhook/{}": [
-        "perm",
-        "/mapping/notifications",
-        ["Mapping.Modify"],
-    ],
-    "DELETE /cluster/notifications/matchers/{}": [
-        "perm",
-        "/mapping/notifications",
-        ["Mapping.Modify"],
-    ],
-    "DELETE /cluster/qemu/custom-cpu-models/{}": [
-        "perm",
-        "/mapping/cpu/{cputype}",
-        ["Mapping.Modify"],
-    ],
-    "DELETE /cluster/replication/{}": [
-        "since",
-        [9],
-        None,
-        ["perm", "/storage", ["Datastore.Allocate"]],
-    ],
-    "DELETE /cluster/sdn/controllers/{}": ["perm", "/sdn/controllers", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/dns/{}": ["perm", "/sdn/dns", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/fabrics/fabric/{}": ["perm", "/sdn/fabrics/{id}", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/fabrics/node/{}/{}": [
-        "and",
-        ["perm", "/sdn/fabrics/{fabric_id}", ["SDN.Allocate"]],
-        ["perm", "/nodes/{node_id}", ["Sys.Modify"]],
-    ],
-    "DELETE /cluster/sdn/ipams/{}": ["perm", "/sdn/ipams", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/lock": ["perm", "/sdn", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/prefix-lists/{}": ["perm", "/sdn/prefix-lists/{id}", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/prefix-lists/{}/entries/{}": [
-        "perm",
-        "/sdn/prefix-lists/{id}",
-        ["SDN.Allocate"],
-    ],
-    "DELETE /cluster/sdn/route-maps/entries/{}/entry/{}": [
-        "perm",
-        "/sdn/route-maps/{route-map-id}",
-        ["SDN.Allocate"],
-    ],
-    "DELETE /cluster/sdn/vnets/{}/ips": ["perm", "/sdn/zones/{zone}/{vnet}", ["SDN.Allocate"]],
-    "DELETE /cluster/sdn/zones/{}": ["perm", "/sdn/zones/{zone}", ["SDN.Allocate"]],
-    "DELETE /nodes/{}/ceph/fs/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/ceph/mds/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/ceph/mgr/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/ceph/mon/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/ceph/osd/{}": ["root", "user != root@pam"],
-    "DELETE /nodes/{}/ceph/pool/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/certificates/acme/certificate": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "DELETE /nodes/{}/certificates/custom": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "DELETE /nodes/{}/disks/directory/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/disks/lvm/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/disks/lvmthin/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/disks/zfs/{}": ["perm", "/", ["Sys.Modify"]],
-    "DELETE /nodes/{}/firewall/rules/{}": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "DELETE /nodes/{}/lxc/{}": ["perm", "/vms/{vmid}", ["VM.Allocate"]],
-    "DELETE /nodes/{}/lxc/{}/firewall/aliases/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/lxc/{}/firewall/ipset/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/lxc/{}/firewall/ipset/{}/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/lxc/{}/firewall/rules/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/lxc/{}/snapshot/{}": ["perm", "/vms/{vmid}", ["VM.Snapshot"]],
-    "DELETE /nodes/{}/network": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "DELETE /nodes/{}/network/{}": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "DELETE /nodes/{}/qemu/{}": ["perm", "/vms/{vmid}", ["VM.Allocate"]],
-    "DELETE /nodes/{}/qemu/{}/firewall/aliases/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/qemu/{}/firewall/ipset/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/qemu/{}/firewall/ipset/{}/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/qemu/{}/firewall/rules/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "DELETE /nodes/{}/qemu/{}/snapshot/{}": ["perm", "/vms/{vmid}", ["VM.Snapshot"]],
-    "DELETE /nodes/{}/subscription": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "DELETE /pools": ["perm", "/pool/{poolid}", ["Pool.Allocate"]],
-    "DELETE /pools/{}": ["perm", "/pool/{poolid}", ["Pool.Allocate"]],
-    "DELETE /storage/{}": ["perm", "/storage", ["Datastore.Allocate"]],
-    "POST /access/domains": ["perm", "/access/realm", ["Realm.Allocate"]],
-    "POST /access/domains/{}/sync": [
-        "and",
-        ["perm", "/access/realm/{realm}", ["Realm.AllocateUser"]],
-        ["perm", "/access/groups", ["User.Modify"]],
-    ],
-    "POST /access/groups": ["perm", "/access/groups", ["Group.Allocate"]],
-    "POST /access/roles": ["perm", "/access", ["Sys.Modify"]],
-    "POST /access/tfa/{}": ["or", ["userid-param", "self"], ["userid-group", ["User.Modify"]]],
-    "POST /access/users": [
-        "and",
-        ["userid-param", "Realm.AllocateUser"],
-        ["userid-group", ["User.Modify"], "groups_param", "create"],
-    ],
-    "POST /access/users/{}/token/{}": [
-        "or",
-        ["userid-param", "self"],
-        ["userid-group", ["User.Modify"]],
-    ],
-    "POST /cluster/acme/account": ["root", "user != root@pam"],
-    "POST /cluster/acme/plugins": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/backup": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/config": ["root", "user != root@pam"],
-    "POST /cluster/config/join": ["root", "user != root@pam"],
-    "POST /cluster/config/nodes/{}": ["root", "user != root@pam"],
-    "POST /cluster/firewall/aliases": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/firewall/groups": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/firewall/groups/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/firewall/ipset": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/firewall/ipset/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/firewall/rules": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/ha/groups": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/ha/resources": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/ha/resources/{}/migrate": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/ha/resources/{}/relocate": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/ha/rules": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/ha/status/arm-ha": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/ha/status/disarm-ha": ["perm", "/", ["Sys.Console"]],
-    "POST /cluster/jobs/realm-sync/{}": [
-        "and",
-        ["perm", "/access/realm/{realm}", ["Realm.AllocateUser"]],
-        ["perm", "/access/groups", ["User.Modify"]],
-    ],
-    "POST /cluster/mapping/dir": ["perm", "/mapping/dir", ["Mapping.Modify"]],
-    "POST /cluster/mapping/pci": ["perm", "/mapping/pci", ["Mapping.Modify"]],
-    "POST /cluster/mapping/usb": ["perm", "/mapping/usb", ["Mapping.Modify"]],
-    "POST /cluster/metrics/server/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /cluster/notifications/endpoints/gotify": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "POST /cluster/notifications/endpoints/sendmail": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "POST /cluster/notifications/endpoints/smtp": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "POST /cluster/notifications/endpoints/webhook": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "POST /cluster/notifications/matchers": ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-    "POST /cluster/notifications/targets/{}/test": [
-        "or",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["perm", "/mapping/notifications", ["Mapping.Audit"]],
-        ["perm", "/mapping/notifications", ["Mapping.Use"]],
-    ],
-    "POST /cluster/qemu/custom-cpu-models": ["perm", "/mapping/cpu", ["Mapping.Modify"]],
-    "POST /cluster/replication": ["since", [9], None, ["perm", "/storage", ["Datastore.Allocate"]]],
-    "POST /cluster/sdn/controllers": ["perm", "/sdn/controllers", ["SDN.Allocate"]],
-    "POST /cluster/sdn/dns": ["perm", "/sdn/dns", ["SDN.Allocate"]],
-    "POST /cluster/sdn/fabrics/fabric": ["perm", "/sdn/fabrics", ["SDN.Allocate"]],
-    "POST /cluster/sdn/fabrics/node/{}": [
-        "and",
-        ["perm", "/sdn/fabrics/{fabric_id}", ["SDN.Allocate"]],
-        ["perm", "/nodes/{node_id}", ["Sys.Modify"]],
-    ],
-    "POST /cluster/sdn/ipams": ["perm", "/sdn/ipams", ["SDN.Allocate"]],
-    "POST /cluster/sdn/lock": ["perm", "/sdn", ["SDN.Allocate"]],
-    "POST /cluster/sdn/prefix-lists": ["perm", "/sdn/prefix-lists", ["SDN.Allocate"]],
-    "POST /cluster/sdn/prefix-lists/{}/entries": [
-        "perm",
-        "/sdn/prefix-lists/{id}",
-        ["SDN.Allocate"],
-    ],
-    "POST /cluster/sdn/rollback": ["perm", "/sdn", ["SDN.Allocate"]],
-    "POST /cluster/sdn/route-maps/entries": ["perm", "/sdn/route-maps", ["SDN.Allocate"]],
-    "POST /cluster/sdn/vnets": ["perm", "/sdn/zones/{zone}", ["SDN.Allocate"]],
-    "POST /cluster/sdn/vnets/{}/ips": ["perm", "/sdn/zones/{zone}/{vnet}", ["SDN.Allocate"]],
-    "POST /cluster/sdn/zones": ["perm", "/sdn/zones", ["SDN.Allocate"]],
-    "POST /nodes/{}/aplinfo": ["perm", "/storage/{storage}", ["Datastore.AllocateTemplate"]],
-    "POST /nodes/{}/apt/repositories": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/apt/update": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/fs/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/init": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/mds/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/mgr/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/mon/{}": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/osd": ["root", "user != root@pam"],
-    "POST /nodes/{}/ceph/osd/{}/in": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/osd/{}/out": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/osd/{}/scrub": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/pool": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/restart": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/start": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/ceph/stop": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/certificates/acme/certificate": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/certificates/custom": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/disks/directory": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/disks/initgpt": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/disks/lvm": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/disks/lvmthin": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/disks/zfs": ["perm", "/", ["Sys.Modify"]],
-    "POST /nodes/{}/execute": ["root", "user != root@pam"],
-    "POST /nodes/{}/firewall/rules": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/hosts": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/lxc/{}/clone": [
-        "and",
-        ["perm", "/vms/{vmid}", ["VM.Clone"]],
-        [
-            "or",
-            ["perm", "/vms/{newid}", ["VM.Allocate"]],
-            ["perm", "/pool/{pool}", ["VM.Allocate"], "require_param", "pool"],
-        ],
-    ],
-    "POST /nodes/{}/lxc/{}/firewall/aliases": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/lxc/{}/firewall/ipset": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/lxc/{}/firewall/ipset/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/lxc/{}/firewall/rules": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/lxc/{}/migrate": ["perm", "/vms/{vmid}", ["VM.Migrate"]],
-    "POST /nodes/{}/lxc/{}/move_volume": ["perm", "/vms/{vmid}", ["VM.Config.Disk"]],
-    "POST /nodes/{}/lxc/{}/mtunnel": [
-        "and",
-        ["perm", "/vms/{vmid}", ["VM.Allocate"]],
-        ["perm", "/", ["Sys.Incoming"]],
-    ],
-    "POST /nodes/{}/lxc/{}/remote_migrate": ["perm", "/vms/{vmid}", ["VM.Migrate"]],
-    "POST /nodes/{}/lxc/{}/snapshot": ["perm", "/vms/{vmid}", ["VM.Snapshot"]],
-    "POST /nodes/{}/lxc/{}/snapshot/{}/rollback": [
-        "perm",
-        "/vms/{vmid}",
-        ["VM.Snapshot", "VM.Snapshot.Rollback"],
-        "any",
-        1,
-    ],
-    "POST /nodes/{}/lxc/{}/spiceproxy": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "POST /nodes/{}/lxc/{}/status/reboot": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/lxc/{}/status/resume": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/lxc/{}/status/shutdown": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/lxc/{}/status/start": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/lxc/{}/status/stop": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/lxc/{}/status/suspend": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/lxc/{}/template": ["perm", "/vms/{vmid}", ["VM.Allocate"]],
-    "POST /nodes/{}/lxc/{}/termproxy": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "POST /nodes/{}/lxc/{}/vncproxy": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "POST /nodes/{}/network": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/qemu/{}/agent": [
-        "since",
-        [9],
-        [
-            "perm",
-            "/vms/{vmid}",
-            ["VM.GuestAgent.Unrestricted", "VM.GuestAgent.Unrestricted"],
-            "any",
-            1,
-        ],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/exec": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.GuestAgent.Unrestricted"]],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/file-write": [
-        "since",
-        [9],
-        [
-            "perm",
-            "/vms/{vmid}",
-            ["VM.GuestAgent.FileWrite", "VM.GuestAgent.Unrestricted"],
-            "any",
-            1,
-        ],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/fsfreeze-freeze": [
-        "since",
-        [9],
-        [
-            "perm",
-            "/vms/{vmid}",
-            ["VM.GuestAgent.FileSystemMgmt", "VM.GuestAgent.Unrestricted"],
-            "any",
-            1,
-        ],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/fsfreeze-status": [
-        "since",
-        [9],
-        [
-            "perm",
-            "/vms/{vmid}",
-            ["VM.GuestAgent.Audit", "VM.GuestAgent.FileSystemMgmt", "VM.GuestAgent.Unrestricted"],
-            "any",
-            1,
-        ],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/fsfreeze-thaw": [
-        "since",
-        [9],
-        [
-            "perm",
-            "/vms/{vmid}",
-            ["VM.GuestAgent.FileSystemMgmt", "VM.GuestAgent.Unrestricted"],
-            "any",
-            1,
-        ],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/fstrim": [
-        "since",
-        [9],
-        [
-            "perm",
-            "/vms/{vmid}",
-            ["VM.GuestAgent.FileSystemMgmt", "VM.GuestAgent.Unrestricted"],
-            "any",
-            1,
-        ],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/ping": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.GuestAgent.Audit", "VM.GuestAgent.Unrestricted"], "any", 1],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/set-user-password": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.GuestAgent.Unrestricted"]],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/shutdown": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.PowerMgmt", "VM.GuestAgent.Unrestricted"], "any", 1],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/suspend-disk": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.PowerMgmt", "VM.GuestAgent.Unrestricted"], "any", 1],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/suspend-hybrid": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.PowerMgmt", "VM.GuestAgent.Unrestricted"], "any", 1],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/agent/suspend-ram": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["VM.PowerMgmt", "VM.GuestAgent.Unrestricted"], "any", 1],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/clone": [
-        "and",
-        ["perm", "/vms/{vmid}", ["VM.Clone"]],
-        [
-            "or",
-            ["perm", "/vms/{newid}", ["VM.Allocate"]],
-            ["perm", "/pool/{pool}", ["VM.Allocate"], "require_param", "pool"],
-        ],
-    ],
-    "POST /nodes/{}/qemu/{}/config": [
-        "perm",
-        "/vms/{vmid}",
-        [
-            "VM.Config.Disk",
-            "VM.Config.CDROM",
-            "VM.Config.CPU",
-            "VM.Config.Memory",
-            "VM.Config.Network",
-            "VM.Config.HWType",
-            "VM.Config.Options",
-            "VM.Config.Cloudinit",
-        ],
-        "any",
-        1,
-    ],
-    "POST /nodes/{}/qemu/{}/dbus-vmstate": ["perm", "/vms/{vmid}", ["VM.Migrate"]],
-    "POST /nodes/{}/qemu/{}/firewall/aliases": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/qemu/{}/firewall/ipset": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/qemu/{}/firewall/ipset/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/qemu/{}/firewall/rules": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "POST /nodes/{}/qemu/{}/migrate": ["perm", "/vms/{vmid}", ["VM.Migrate"]],
-    "POST /nodes/{}/qemu/{}/monitor": [
-        "since",
-        [9],
-        ["perm", "/vms/{vmid}", ["Sys.Audit", "Sys.Modify"], "any", 1],
-        ["perm", "/vms/{vmid}", ["VM.Monitor"]],
-    ],
-    "POST /nodes/{}/qemu/{}/move_disk": ["perm", "/vms/{vmid}", ["VM.Config.Disk"]],
-    "POST /nodes/{}/qemu/{}/mtunnel": [
-        "and",
-        ["perm", "/vms/{vmid}", ["VM.Allocate"]],
-        ["perm", "/", ["Sys.Incoming"]],
-    ],
-    "POST /nodes/{}/qemu/{}/remote_migrate": ["perm", "/vms/{vmid}", ["VM.Migrate"]],
-    "POST /nodes/{}/qemu/{}/snapshot": ["perm", "/vms/{vmid}", ["VM.Snapshot"]],
-    "POST /nodes/{}/qemu/{}/snapshot/{}/rollback": [
-        "perm",
-        "/vms/{vmid}",
-        ["VM.Snapshot", "VM.Snapshot.Rollback"],
-        "any",
-        1,
-    ],
-    "POST /nodes/{}/qemu/{}/spiceproxy": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "POST /nodes/{}/qemu/{}/status/reboot": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/status/reset": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/status/resume": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/status/shutdown": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/status/start": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/status/stop": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/status/suspend": ["perm", "/vms/{vmid}", ["VM.PowerMgmt"]],
-    "POST /nodes/{}/qemu/{}/template": ["perm", "/vms/{vmid}", ["VM.Allocate"]],
-    "POST /nodes/{}/qemu/{}/termproxy": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "POST /nodes/{}/qemu/{}/vncproxy": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "POST /nodes/{}/services/{}/reload": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/services/{}/restart": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/services/{}/start": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/services/{}/stop": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/spiceshell": ["perm", "/nodes/{node}", ["Sys.Console"]],
-    "POST /nodes/{}/status": ["perm", "/nodes/{node}", ["Sys.PowerMgmt"]],
-    "POST /nodes/{}/storage/{}/content": [
-        "perm",
-        "/storage/{storage}",
-        ["Datastore.AllocateSpace"],
-    ],
-    "POST /nodes/{}/storage/{}/content/{}": ["root", "user != root@pam"],
-    "POST /nodes/{}/storage/{}/download-url": [
-        "and",
-        ["perm", "/storage/{storage}", ["Datastore.AllocateTemplate"]],
-        [
-            "or",
-            ["perm", "/", ["Sys.Audit", "Sys.Modify"]],
-            ["perm", "/nodes/{node}", ["Sys.AccessNetwork"]],
-        ],
-    ],
-    "POST /nodes/{}/storage/{}/oci-registry-pull": [
-        "and",
-        ["perm", "/storage/{storage}", ["Datastore.AllocateTemplate"]],
-        ["perm", "/nodes/{node}", ["Sys.AccessNetwork"]],
-    ],
-    "POST /nodes/{}/storage/{}/upload": [
-        "perm",
-        "/storage/{storage}",
-        ["Datastore.AllocateTemplate"],
-    ],
-    "POST /nodes/{}/subscription": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "POST /nodes/{}/termproxy": ["perm", "/nodes/{node}", ["Sys.Console"]],
-    "POST /nodes/{}/vncshell": ["perm", "/nodes/{node}", ["Sys.Console"]],
-    "POST /nodes/{}/wakeonlan": ["perm", "/nodes/{node}", ["Sys.PowerMgmt"]],
-    "POST /pools": ["perm", "/pool/{poolid}", ["Pool.Allocate"]],
-    "POST /storage": ["perm", "/storage", ["Datastore.Allocate"]],
-    "PUT /access/acl": ["perm-modify", "{path}"],
-    "PUT /access/domains/{}": ["perm", "/access/realm", ["Realm.Allocate"]],
-    "PUT /access/groups/{}": ["perm", "/access/groups", ["Group.Allocate"]],
-    "PUT /access/password": [
-        "or",
-        ["userid-param", "self"],
-        ["and", ["userid-param", "Realm.AllocateUser"], ["userid-group", ["User.Modify"]]],
-    ],
-    "PUT /access/roles/{}": ["perm", "/access", ["Sys.Modify"]],
-    "PUT /access/tfa/{}/{}": ["or", ["userid-param", "self"], ["userid-group", ["User.Modify"]]],
-    "PUT /access/users/{}": ["userid-group", ["User.Modify"], "groups_param", "update"],
-    "PUT /access/users/{}/token/{}": [
-        "or",
-        ["userid-param", "self"],
-        ["userid-group", ["User.Modify"]],
-    ],
-    "PUT /access/users/{}/unlock-tfa": ["userid-group", ["User.Modify"]],
-    "PUT /cluster/acme/account/{}": ["root", "user != root@pam"],
-    "PUT /cluster/acme/plugins/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/backup/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/ceph/flags": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/ceph/flags/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/firewall/aliases/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/firewall/groups/{}/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/firewall/ipset/{}/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/firewall/options": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/firewall/rules/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/ha/groups/{}": ["perm", "/", ["Sys.Console"]],
-    "PUT /cluster/ha/resources/{}": ["perm", "/", ["Sys.Console"]],
-    "PUT /cluster/ha/rules/{}": ["perm", "/", ["Sys.Console"]],
-    "PUT /cluster/jobs/realm-sync/{}": [
-        "and",
-        ["perm", "/access/realm/{realm}", ["Realm.AllocateUser"]],
-        ["perm", "/access/groups", ["User.Modify"]],
-    ],
-    "PUT /cluster/mapping/dir/{}": ["perm", "/mapping/dir/{id}", ["Mapping.Modify"]],
-    "PUT /cluster/mapping/pci/{}": ["perm", "/mapping/pci/{id}", ["Mapping.Modify"]],
-    "PUT /cluster/mapping/usb/{}": ["perm", "/mapping/usb/{id}", ["Mapping.Modify"]],
-    "PUT /cluster/metrics/server/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/notifications/endpoints/gotify/{}": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "PUT /cluster/notifications/endpoints/sendmail/{}": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "PUT /cluster/notifications/endpoints/smtp/{}": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "PUT /cluster/notifications/endpoints/webhook/{}": [
-        "and",
-        ["perm", "/mapping/notifications", ["Mapping.Modify"]],
-        ["or", ["perm", "/", ["Sys.Audit", "Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]],
-    ],
-    "PUT /cluster/notifications/matchers/{}": [
-        "perm",
-        "/mapping/notifications",
-        ["Mapping.Modify"],
-    ],
-    "PUT /cluster/options": ["perm", "/", ["Sys.Modify"]],
-    "PUT /cluster/qemu/custom-cpu-models/{}": [
-        "perm",
-        "/mapping/cpu/{cputype}",
-        ["Mapping.Modify"],
-    ],
-    "PUT /cluster/replication/{}": [
-        "since",
-        [9],
-        None,
-        ["perm", "/storage", ["Datastore.Allocate"]],
-    ],
-    "PUT /cluster/sdn": ["perm", "/sdn", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/controllers/{}": ["perm", "/sdn/controllers", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/dns/{}": ["perm", "/sdn/dns", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/fabrics/fabric/{}": ["perm", "/sdn/fabrics/{id}", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/fabrics/node/{}/{}": [
-        "and",
-        ["perm", "/sdn/fabrics/{fabric_id}", ["SDN.Allocate"]],
-        ["perm", "/nodes/{node_id}", ["Sys.Modify"]],
-    ],
-    "PUT /cluster/sdn/ipams/{}": ["perm", "/sdn/ipams", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/prefix-lists/{}": ["perm", "/sdn/prefix-lists/{id}", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/prefix-lists/{}/entries/{}": [
-        "perm",
-        "/sdn/prefix-lists/{id}",
-        ["SDN.Allocate"],
-    ],
-    "PUT /cluster/sdn/route-maps/entries/{}/entry/{}": [
-        "perm",
-        "/sdn/route-maps/{route-map-id}",
-        ["SDN.Allocate"],
-    ],
-    "PUT /cluster/sdn/vnets/{}/ips": ["perm", "/sdn/zones/{zone}/{vnet}", ["SDN.Allocate"]],
-    "PUT /cluster/sdn/zones/{}": ["perm", "/sdn/zones/{zone}", ["SDN.Allocate"]],
-    "PUT /nodes/{}/apt/repositories": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/ceph/pool/{}": ["perm", "/", ["Sys.Modify"]],
-    "PUT /nodes/{}/certificates/acme/certificate": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/config": ["perm", "/", ["Sys.Modify"]],
-    "PUT /nodes/{}/disks/wipedisk": ["root", "user != root@pam"],
-    "PUT /nodes/{}/dns": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/firewall/options": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/firewall/rules/{}": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/lxc/{}/config": [
-        "perm",
-        "/vms/{vmid}",
-        [
-            "VM.Config.Disk",
-            "VM.Config.CPU",
-            "VM.Config.Memory",
-            "VM.Config.Network",
-            "VM.Config.Options",
-        ],
-        "any",
-        1,
-    ],
-    "PUT /nodes/{}/lxc/{}/firewall/aliases/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/lxc/{}/firewall/ipset/{}/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/lxc/{}/firewall/options": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/lxc/{}/firewall/rules/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/lxc/{}/resize": ["perm", "/vms/{vmid}", ["VM.Config.Disk"], "any", 1],
-    "PUT /nodes/{}/lxc/{}/snapshot/{}/config": ["perm", "/vms/{vmid}", ["VM.Snapshot"]],
-    "PUT /nodes/{}/network": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/network/{}": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/qemu/{}/cloudinit": ["perm", "/vms/{vmid}", ["VM.Config.Cloudinit"]],
-    "PUT /nodes/{}/qemu/{}/config": [
-        "perm",
-        "/vms/{vmid}",
-        [
-            "VM.Config.Disk",
-            "VM.Config.CDROM",
-            "VM.Config.CPU",
-            "VM.Config.Memory",
-            "VM.Config.Network",
-            "VM.Config.HWType",
-            "VM.Config.Options",
-            "VM.Config.Cloudinit",
-        ],
-        "any",
-        1,
-    ],
-    "PUT /nodes/{}/qemu/{}/firewall/aliases/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/qemu/{}/firewall/ipset/{}/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/qemu/{}/firewall/options": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/qemu/{}/firewall/rules/{}": ["perm", "/vms/{vmid}", ["VM.Config.Network"]],
-    "PUT /nodes/{}/qemu/{}/resize": ["perm", "/vms/{vmid}", ["VM.Config.Disk"]],
-    "PUT /nodes/{}/qemu/{}/sendkey": ["perm", "/vms/{vmid}", ["VM.Console"]],
-    "PUT /nodes/{}/qemu/{}/snapshot/{}/config": ["perm", "/vms/{vmid}", ["VM.Snapshot"]],
-    "PUT /nodes/{}/qemu/{}/unlink": ["perm", "/vms/{vmid}", ["VM.Config.Disk"]],
-    "PUT /nodes/{}/subscription": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /nodes/{}/time": ["perm", "/nodes/{node}", ["Sys.Modify"]],
-    "PUT /pools": ["perm", "/pool/{poolid}", ["Pool.Allocate"]],
-    "PUT /pools/{}": ["perm", "/pool/{poolid}", ["Pool.Allocate"]],
-    "PUT /storage/{}": ["perm", "/storage", ["Datastore.Allocate"]],
-}
+_CALLS = """
+["and", ["perm", "/access/realm/{realm}", ["Realm.AllocateUser"]], ["perm", "/access/groups",
+["User.Modify"]]]
+POST/access/domains/{}/sync POST/cluster/jobs/realm-sync/{} PUT/cluster/jobs/realm-sync/{}
+
+["and", ["perm", "/mapping/notifications", ["Mapping.Modify"]], ["or", ["perm", "/", ["Sys.Audit",
+"Sys.Modify"]], ["perm", "/", ["Sys.AccessNetwork"]]]]
+POST/cluster/notifications/endpoints/gotify PUT/cluster/notifications/endpoints/gotify/{}
+POST/cluster/notifications/endpoints/sendmail PUT/cluster/notifications/endpoints/sendmail/{}
+POST/cluster/notifications/endpoints/smtp PUT/cluster/notifications/endpoints/smtp/{}
+POST/cluster/notifications/endpoints/webhook PUT/cluster/notifications/endpoints/webhook/{}
+
+["and", ["perm", "/sdn/fabrics/{fabric_id}", ["SDN.Allocate"]], ["perm", "/nodes/{node_id}",
+["Sys.Modify"]]]
+POST/cluster/sdn/fabrics/node/{} DELETE/cluster/sdn/fabrics/node/{}/{}
+PUT/cluster/sdn/fabrics/node/{}/{}
+
+["and", ["perm", "/storage/{storage}", ["Datastore.AllocateTemplate"]], ["or", ["perm", "/",
+["Sys.Audit", "Sys.Modify"]], ["perm", "/nodes/{node}", ["Sys.AccessNetwork"]]]]
+POST/nodes/{}/storage/{}/download-url
+
+["and", ["perm", "/storage/{storage}", ["Datastore.AllocateTemplate"]], ["perm", "/nodes/{node}",
+["Sys.AccessNetwork"]]]
+POST/nodes/{}/storage/{}/oci-registry-pull
+
+["and", ["perm", "/vms/{vmid}", ["VM.Allocate"]], ["perm", "/", ["Sys.Incoming"]]]
+POST/nodes/{}/lxc/{}/mtunnel POST/nodes/{}/qemu/{}/mtunnel
+
+["and", ["perm", "/vms/{vmid}", ["VM.Clone"]], ["or", ["perm", "/vms/{newid}", ["VM.Allocate"]],
+["perm", "/pool/{pool}", ["VM.Allocate"], "require_param", "pool"]]]
+POST/nodes/{}/lxc/{}/clone POST/nodes/{}/qemu/{}/clone
+
+["and", ["userid-param", "Realm.AllocateUser"], ["userid-group", ["User.Modify"], "groups_param",
+"create"]]
+POST/access/users
+
+["and", ["userid-param", "Realm.AllocateUser"], ["userid-group", ["User.Modify"]]]
+DELETE/access/users/{}
+
+["or", ["perm", "/mapping/notifications", ["Mapping.Modify"]], ["perm", "/mapping/notifications",
+["Mapping.Audit"]], ["perm", "/mapping/notifications", ["Mapping.Use"]]]
+POST/cluster/notifications/targets/{}/test
+
+["or", ["userid-param", "self"], ["and", ["userid-param", "Realm.AllocateUser"], ["userid-group",
+["User.Modify"]]]]
+PUT/access/password
+
+["or", ["userid-param", "self"], ["userid-group", ["User.Modify"]]]
+POST/access/tfa/{} DELETE/access/tfa/{}/{} PUT/access/tfa/{}/{} DELETE/access/users/{}/token/{}
+POST/access/users/{}/token/{} PUT/access/users/{}/token/{}
+
+["perm", "/", ["Sys.Console"]]
+POST/cluster/ha/groups DELETE/cluster/ha/groups/{} PUT/cluster/ha/groups/{}
+POST/cluster/ha/resources DELETE/cluster/ha/resources/{} PUT/cluster/ha/resources/{}
+POST/cluster/ha/resources/{}/migrate POST/cluster/ha/resources/{}/relocate POST/cluster/ha/rules
+DELETE/cluster/ha/rules/{} PUT/cluster/ha/rules/{} POST/cluster/ha/status/arm-ha
+POST/cluster/ha/status/disarm-ha
+
+["perm", "/", ["Sys.Modify"]]
+POST/cluster/acme/plugins DELETE/cluster/acme/plugins/{} PUT/cluster/acme/plugins/{}
+POST/cluster/backup DELETE/cluster/backup/{} PUT/cluster/backup/{} PUT/cluster/ceph/flags
+PUT/cluster/ceph/flags/{} POST/cluster/firewall/aliases DELETE/cluster/firewall/aliases/{}
+PUT/cluster/firewall/aliases/{} POST/cluster/firewall/groups DELETE/cluster/firewall/groups/{}
+POST/cluster/firewall/groups/{} DELETE/cluster/firewall/groups/{}/{}
+PUT/cluster/firewall/groups/{}/{} POST/cluster/firewall/ipset DELETE/cluster/firewall/ipset/{}
+POST/cluster/firewall/ipset/{} DELETE/cluster/firewall/ipset/{}/{} PUT/cluster/firewall/ipset/{}/{}
+PUT/cluster/firewall/options POST/cluster/firewall/rules DELETE/cluster/firewall/rules/{}
+PUT/cluster/firewall/rules/{} DELETE/cluster/jobs/realm-sync/{} DELETE/cluster/metrics/server/{}
+POST/cluster/metrics/server/{} PUT/cluster/metrics/server/{} PUT/cluster/options
+DELETE/nodes/{}/ceph/fs/{} POST/nodes/{}/ceph/fs/{} POST/nodes/{}/ceph/init
+DELETE/nodes/{}/ceph/mds/{} POST/nodes/{}/ceph/mds/{} DELETE/nodes/{}/ceph/mgr/{}
+POST/nodes/{}/ceph/mgr/{} DELETE/nodes/{}/ceph/mon/{} POST/nodes/{}/ceph/mon/{}
+POST/nodes/{}/ceph/osd/{}/in POST/nodes/{}/ceph/osd/{}/out POST/nodes/{}/ceph/osd/{}/scrub
+POST/nodes/{}/ceph/pool DELETE/nodes/{}/ceph/pool/{} PUT/nodes/{}/ceph/pool/{}
+POST/nodes/{}/ceph/restart POST/nodes/{}/ceph/start POST/nodes/{}/ceph/stop PUT/nodes/{}/config
+POST/nodes/{}/disks/directory DELETE/nodes/{}/disks/directory/{} POST/nodes/{}/disks/initgpt
+POST/nodes/{}/disks/lvm DELETE/nodes/{}/disks/lvm/{} POST/nodes/{}/disks/lvmthin
+DELETE/nodes/{}/disks/lvmthin/{} POST/nodes/{}/disks/zfs DELETE/nodes/{}/disks/zfs/{}
+
+["perm", "/access", ["Sys.Modify"]]
+POST/access/roles DELETE/access/roles/{} PUT/access/roles/{}
+
+["perm", "/access/groups", ["Group.Allocate"]]
+POST/access/groups DELETE/access/groups/{} PUT/access/groups/{}
+
+["perm", "/access/realm", ["Realm.Allocate"]]
+POST/access/domains DELETE/access/domains/{} PUT/access/domains/{}
+
+["perm", "/mapping/cpu", ["Mapping.Modify"]]
+POST/cluster/qemu/custom-cpu-models
+
+["perm", "/mapping/cpu/{cputype}", ["Mapping.Modify"]]
+DELETE/cluster/qemu/custom-cpu-models/{} PUT/cluster/qemu/custom-cpu-models/{}
+
+["perm", "/mapping/dir", ["Mapping.Modify"]]
+POST/cluster/mapping/dir DELETE/cluster/mapping/dir/{}
+
+["perm", "/mapping/dir/{id}", ["Mapping.Modify"]]
+PUT/cluster/mapping/dir/{}
+
+["perm", "/mapping/notifications", ["Mapping.Modify"]]
+DELETE/cluster/notifications/endpoints/gotify/{} DELETE/cluster/notifications/endpoints/sendmail/{}
+DELETE/cluster/notifications/endpoints/smtp/{} DELETE/cluster/notifications/endpoints/webhook/{}
+POST/cluster/notifications/matchers DELETE/cluster/notifications/matchers/{}
+PUT/cluster/notifications/matchers/{}
+
+["perm", "/mapping/pci", ["Mapping.Modify"]]
+POST/cluster/mapping/pci DELETE/cluster/mapping/pci/{}
+
+["perm", "/mapping/pci/{id}", ["Mapping.Modify"]]
+PUT/cluster/mapping/pci/{}
+
+["perm", "/mapping/usb", ["Mapping.Modify"]]
+POST/cluster/mapping/usb DELETE/cluster/mapping/usb/{}
+
+["perm", "/mapping/usb/{id}", ["Mapping.Modify"]]
+PUT/cluster/mapping/usb/{}
+
+["perm", "/nodes/{node}", ["Sys.Console"]]
+POST/nodes/{}/spiceshell POST/nodes/{}/termproxy POST/nodes/{}/vncshell
+
+["perm", "/nodes/{node}", ["Sys.Modify"]]
+POST/nodes/{}/apt/repositories PUT/nodes/{}/apt/repositories POST/nodes/{}/apt/update
+DELETE/nodes/{}/certificates/acme/certificate POST/nodes/{}/certificates/acme/certificate
+PUT/nodes/{}/certificates/acme/certificate DELETE/nodes/{}/certificates/custom
+POST/nodes/{}/certificates/custom PUT/nodes/{}/dns PUT/nodes/{}/firewall/options
+POST/nodes/{}/firewall/rules DELETE/nodes/{}/firewall/rules/{} PUT/nodes/{}/firewall/rules/{}
+POST/nodes/{}/hosts DELETE/nodes/{}/network POST/nodes/{}/network PUT/nodes/{}/network
+DELETE/nodes/{}/network/{} PUT/nodes/{}/network/{} POST/nodes/{}/services/{}/reload
+POST/nodes/{}/services/{}/restart POST/nodes/{}/services/{}/start POST/nodes/{}/services/{}/stop
+DELETE/nodes/{}/subscription POST/nodes/{}/subscription PUT/nodes/{}/subscription PUT/nodes/{}/time
+
+["perm", "/nodes/{node}", ["Sys.PowerMgmt"]]
+POST/nodes/{}/status POST/nodes/{}/wakeonlan
+
+["perm", "/pool/{poolid}", ["Pool.Allocate"]]
+DELETE/pools POST/pools PUT/pools DELETE/pools/{} PUT/pools/{}
+
+["perm", "/sdn", ["SDN.Allocate"]]
+PUT/cluster/sdn DELETE/cluster/sdn/lock POST/cluster/sdn/lock POST/cluster/sdn/rollback
+
+["perm", "/sdn/controllers", ["SDN.Allocate"]]
+POST/cluster/sdn/controllers DELETE/cluster/sdn/controllers/{} PUT/cluster/sdn/controllers/{}
+
+["perm", "/sdn/dns", ["SDN.Allocate"]]
+POST/cluster/sdn/dns DELETE/cluster/sdn/dns/{} PUT/cluster/sdn/dns/{}
+
+["perm", "/sdn/fabrics", ["SDN.Allocate"]]
+POST/cluster/sdn/fabrics/fabric
+
+["perm", "/sdn/fabrics/{id}", ["SDN.Allocate"]]
+DELETE/cluster/sdn/fabrics/fabric/{} PUT/cluster/sdn/fabrics/fabric/{}
+
+["perm", "/sdn/ipams", ["SDN.Allocate"]]
+POST/cluster/sdn/ipams DELETE/cluster/sdn/ipams/{} PUT/cluster/sdn/ipams/{}
+
+["perm", "/sdn/prefix-lists", ["SDN.Allocate"]]
+POST/cluster/sdn/prefix-lists
+
+["perm", "/sdn/prefix-lists/{id}", ["SDN.Allocate"]]
+DELETE/cluster/sdn/prefix-lists/{} PUT/cluster/sdn/prefix-lists/{}
+POST/cluster/sdn/prefix-lists/{}/entries DELETE/cluster/sdn/prefix-lists/{}/entries/{}
+PUT/cluster/sdn/prefix-lists/{}/entries/{}
+
+["perm", "/sdn/route-maps", ["SDN.Allocate"]]
+POST/cluster/sdn/route-maps/entries
+
+["perm", "/sdn/route-maps/{route-map-id}", ["SDN.Allocate"]]
+DELETE/cluster/sdn/route-maps/entries/{}/entry/{} PUT/cluster/sdn/route-maps/entries/{}/entry/{}
+
+["perm", "/sdn/zones", ["SDN.Allocate"]]
+POST/cluster/sdn/zones
+
+["perm", "/sdn/zones/{zone}", ["SDN.Allocate"]]
+POST/cluster/sdn/vnets DELETE/cluster/sdn/zones/{} PUT/cluster/sdn/zones/{}
+
+["perm", "/sdn/zones/{zone}/{vnet}", ["SDN.Allocate"]]
+DELETE/cluster/sdn/vnets/{}/ips POST/cluster/sdn/vnets/{}/ips PUT/cluster/sdn/vnets/{}/ips
+
+["perm", "/storage", ["Datastore.Allocate"]]
+POST/storage DELETE/storage/{} PUT/storage/{}
+
+["perm", "/storage/{storage}", ["Datastore.AllocateSpace"]]
+POST/nodes/{}/storage/{}/content
+
+["perm", "/storage/{storage}", ["Datastore.AllocateTemplate"]]
+POST/nodes/{}/aplinfo POST/nodes/{}/storage/{}/upload
+
+["perm", "/vms/{vmid}", ["VM.Allocate"]]
+DELETE/nodes/{}/lxc/{} POST/nodes/{}/lxc/{}/template DELETE/nodes/{}/qemu/{}
+POST/nodes/{}/qemu/{}/template
+
+["perm", "/vms/{vmid}", ["VM.Config.Cloudinit"]]
+PUT/nodes/{}/qemu/{}/cloudinit
+
+["perm", "/vms/{vmid}", ["VM.Config.Disk", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Memory",
+"VM.Config.Network", "VM.Config.HWType", "VM.Config.Options", "VM.Config.Cloudinit"], "any", 1]
+POST/nodes/{}/qemu/{}/config PUT/nodes/{}/qemu/{}/config
+
+["perm", "/vms/{vmid}", ["VM.Config.Disk", "VM.Config.CPU", "VM.Config.Memory", "VM.Config.Network",
+"VM.Config.Options"], "any", 1]
+PUT/nodes/{}/lxc/{}/config
+
+["perm", "/vms/{vmid}", ["VM.Config.Disk"], "any", 1]
+PUT/nodes/{}/lxc/{}/resize
+
+["perm", "/vms/{vmid}", ["VM.Config.Disk"]]
+POST/nodes/{}/lxc/{}/move_volume POST/nodes/{}/qemu/{}/move_disk PUT/nodes/{}/qemu/{}/resize
+PUT/nodes/{}/qemu/{}/unlink
+
+["perm", "/vms/{vmid}", ["VM.Config.Network"]]
+POST/nodes/{}/lxc/{}/firewall/aliases DELETE/nodes/{}/lxc/{}/firewall/aliases/{}
+PUT/nodes/{}/lxc/{}/firewall/aliases/{} POST/nodes/{}/lxc/{}/firewall/ipset
+DELETE/nodes/{}/lxc/{}/firewall/ipset/{} POST/nodes/{}/lxc/{}/firewall/ipset/{}
+DELETE/nodes/{}/lxc/{}/firewall/ipset/{}/{} PUT/nodes/{}/lxc/{}/firewall/ipset/{}/{}
+PUT/nodes/{}/lxc/{}/firewall/options POST/nodes/{}/lxc/{}/firewall/rules
+DELETE/nodes/{}/lxc/{}/firewall/rules/{} PUT/nodes/{}/lxc/{}/firewall/rules/{}
+POST/nodes/{}/qemu/{}/firewall/aliases DELETE/nodes/{}/qemu/{}/firewall/aliases/{}
+PUT/nodes/{}/qemu/{}/firewall/aliases/{} POST/nodes/{}/qemu/{}/firewall/ipset
+DELETE/nodes/{}/qemu/{}/firewall/ipset/{} POST/nodes/{}/qemu/{}/firewall/ipset/{}
+DELETE/nodes/{}/qemu/{}/firewall/ipset/{}/{} PUT/nodes/{}/qemu/{}/firewall/ipset/{}/{}
+PUT/nodes/{}/qemu/{}/firewall/options POST/nodes/{}/qemu/{}/firewall/rules
+DELETE/nodes/{}/qemu/{}/firewall/rules/{} PUT/nodes/{}/qemu/{}/firewall/rules/{}
+
+["perm", "/vms/{vmid}", ["VM.Console"]]
+POST/nodes/{}/lxc/{}/spiceproxy POST/nodes/{}/lxc/{}/termproxy POST/nodes/{}/lxc/{}/vncproxy
+PUT/nodes/{}/qemu/{}/sendkey POST/nodes/{}/qemu/{}/spiceproxy POST/nodes/{}/qemu/{}/termproxy
+POST/nodes/{}/qemu/{}/vncproxy
+
+["perm", "/vms/{vmid}", ["VM.Migrate"]]
+POST/nodes/{}/lxc/{}/migrate POST/nodes/{}/lxc/{}/remote_migrate POST/nodes/{}/qemu/{}/dbus-vmstate
+POST/nodes/{}/qemu/{}/migrate POST/nodes/{}/qemu/{}/remote_migrate
+
+["perm", "/vms/{vmid}", ["VM.PowerMgmt"]]
+POST/nodes/{}/lxc/{}/status/reboot POST/nodes/{}/lxc/{}/status/resume
+POST/nodes/{}/lxc/{}/status/shutdown POST/nodes/{}/lxc/{}/status/start
+POST/nodes/{}/lxc/{}/status/stop POST/nodes/{}/lxc/{}/status/suspend
+POST/nodes/{}/qemu/{}/status/reboot POST/nodes/{}/qemu/{}/status/reset
+POST/nodes/{}/qemu/{}/status/resume POST/nodes/{}/qemu/{}/status/shutdown
+POST/nodes/{}/qemu/{}/status/start POST/nodes/{}/qemu/{}/status/stop
+POST/nodes/{}/qemu/{}/status/suspend
+
+["perm", "/vms/{vmid}", ["VM.Snapshot", "VM.Snapshot.Rollback"], "any", 1]
+POST/nodes/{}/lxc/{}/snapshot/{}/rollback POST/nodes/{}/qemu/{}/snapshot/{}/rollback
+
+["perm", "/vms/{vmid}", ["VM.Snapshot"]]
+POST/nodes/{}/lxc/{}/snapshot DELETE/nodes/{}/lxc/{}/snapshot/{}
+PUT/nodes/{}/lxc/{}/snapshot/{}/config POST/nodes/{}/qemu/{}/snapshot
+DELETE/nodes/{}/qemu/{}/snapshot/{} PUT/nodes/{}/qemu/{}/snapshot/{}/config
+
+["perm-modify", "{path}"]
+PUT/access/acl
+
+["root", "user != root@pam"]
+POST/cluster/acme/account DELETE/cluster/acme/account/{} PUT/cluster/acme/account/{}
+POST/cluster/config POST/cluster/config/join DELETE/cluster/config/nodes/{}
+POST/cluster/config/nodes/{} POST/nodes/{}/ceph/osd DELETE/nodes/{}/ceph/osd/{}
+PUT/nodes/{}/disks/wipedisk POST/nodes/{}/execute POST/nodes/{}/storage/{}/content/{}
+
+["since", [9], ["perm", "/vms/{vmid}", ["Sys.Audit", "Sys.Modify"], "any", 1], ["perm",
+"/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/monitor
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.GuestAgent.Audit", "VM.GuestAgent.FileSystemMgmt",
+"VM.GuestAgent.Unrestricted"], "any", 1], ["perm", "/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent/fsfreeze-status
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.GuestAgent.Audit", "VM.GuestAgent.Unrestricted"], "any",
+1], ["perm", "/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent/ping
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.GuestAgent.FileSystemMgmt",
+"VM.GuestAgent.Unrestricted"], "any", 1], ["perm", "/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent/fsfreeze-freeze POST/nodes/{}/qemu/{}/agent/fsfreeze-thaw
+POST/nodes/{}/qemu/{}/agent/fstrim
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.GuestAgent.FileWrite", "VM.GuestAgent.Unrestricted"],
+"any", 1], ["perm", "/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent/file-write
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.GuestAgent.Unrestricted", "VM.GuestAgent.Unrestricted"],
+"any", 1], ["perm", "/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.GuestAgent.Unrestricted"]], ["perm", "/vms/{vmid}",
+["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent/exec POST/nodes/{}/qemu/{}/agent/set-user-password
+
+["since", [9], ["perm", "/vms/{vmid}", ["VM.PowerMgmt", "VM.GuestAgent.Unrestricted"], "any", 1],
+["perm", "/vms/{vmid}", ["VM.Monitor"]]]
+POST/nodes/{}/qemu/{}/agent/shutdown POST/nodes/{}/qemu/{}/agent/suspend-disk
+POST/nodes/{}/qemu/{}/agent/suspend-hybrid POST/nodes/{}/qemu/{}/agent/suspend-ram
+
+["since", [9], null, ["perm", "/storage", ["Datastore.Allocate"]]]
+POST/cluster/replication DELETE/cluster/replication/{} PUT/cluster/replication/{}
+
+["userid-group", ["User.Modify"], "groups_param", "update"]
+PUT/access/users/{}
+
+["userid-group", ["User.Modify"]]
+PUT/access/users/{}/unlock-tfa
+"""
+
+CHECKS: dict[str, Any] = {}
+for _part in _CALLS.split("\n\n"):
+    _check, _end, _calls = _part.rpartition("]")
+    _rule = json.loads(_check + _end)
+    CHECKS.update({call.replace("/", " /", 1): _rule for call in _calls.split()})
