@@ -2,17 +2,72 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The interface of a client that the engine needs."""
+"""The interface of a client that the engine needs, with the place at which a run shows each plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..core.errors import ValidationFailed
 from .protocols import Reader
+from .request import Request
 
 if TYPE_CHECKING:
     from .upid import TaskResult
+
+
+class PlanBook:
+    """Keeps the plans of a task for their approval, or holds the task to an approved plan. This one
+    keeps nothing, and accepts everything.
+    """
+
+    digest = ""
+    """The digest of an approved plan, empty without one."""
+    is_used = False
+    """Whether the task has a plan to keep or to apply."""
+
+    def keep(self, plan: Any, guest: Any = None) -> None:
+        """Keep the plan of one resource that a run would carry out."""
+
+    def agree(self, plan: Any, guest: Any = None) -> None:
+        """Raise NotApproved if the plan of one resource, right before its first write, is not the
+        approved one.
+        """
+
+    def require(self, request: Request) -> None:
+        """Raise NotApproved for a write that an approved plan does not have."""
+
+    def place_of(self, kind: str, tenant: str, name: str) -> tuple[int, str] | None:
+        """Return the VMID and the node of a new guest in an approved plan, None without one."""
+        return None
+
+    def vmid_of_copy(self, hostname: str) -> int | None:
+        """Return the VMID of a temporary container in an approved plan, None without one."""
+        return None
+
+    def target_of(self, vmid: int) -> str | None:
+        """Return the node to which an approved plan moves a guest, None if it does not."""
+        return None
+
+    def decided_at(self, now: float) -> float:
+        """Return the time of the decisions, in seconds since the epoch: with an approved plan, the
+        time at which it was made.
+        """
+        return now
+
+
+def require_no_approval(book: PlanBook, subject: str, reason: str) -> None:
+    """Raise ValidationFailed if a plan is to be kept or applied for a subject that has no plan of
+    requests.
+    """
+    if not book.is_used:
+        return
+    raise ValidationFailed(
+        f"Nothing was done: plan_file and apply_plan are not possible for {subject}: {reason}",
+        "Leave them out",
+        "plan options",
+    )
 
 
 class Api(Reader, Protocol):
@@ -21,6 +76,10 @@ class Api(Reader, Protocol):
     @property
     def login(self) -> str:
         """The user, or the full name of the token, of the task."""
+
+    @property
+    def plan_book(self) -> PlanBook:
+        """The keeper of plans."""
 
     def get(
         self,

@@ -77,13 +77,13 @@ _WORDS = frozenset(
     " feature file-read file-write firewall flags get-host-name get-osinfo gotify groups ha"
     " hardware hosts in info initgpt interfaces ipams ipset iscsi jobs join list lock log lvm"
     " lvmthin macros manager_status mapping matchers mds meta metrics mgr migrate migration mon"
-    " move_disk move_volume network network-get-interfaces nextid nfs node nodes notifications"
-    " options osd out password pbs pci pending permissions ping plugins pool pools query-url-"
-    " metadata realm-sync reboot refs reload relocate replication repositories reset resize"
-    " resources restart resume roles rollback rules scan sdn sendmail server services shutdown"
-    " smtp snapshot start state status stop storage subnets subscription suspend sync targets"
-    " tasks template test tfa ticket time token unlink update upload usb users version vnets"
-    " vzdump webhook wipedisk zfs zones".split()
+    " move_disk move_volume mtunnel network network-get-interfaces nextid nfs node nodes"
+    " notifications options osd out password pbs pci pending permissions ping plugins pool pools"
+    " query-url-metadata realm-sync reboot refs reload relocate remote_migrate replication"
+    " repositories reset resize resources restart resume roles rollback rules scan sdn sendmail"
+    " server services shutdown smtp snapshot start state status stop storage subnets"
+    " subscription suspend sync targets tasks template test tfa ticket time token unlink update"
+    " upload usb users version vnets vzdump webhook wipedisk zfs zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ..core.clock import Clock
 from ..core.errors import FleetError
+from .endpoint import Endpoint
 from .request import Request
 from .upid import TaskResult
 
@@ -68,6 +69,10 @@ class Connected(Protocol):
     @property
     def has_answered(self) -> bool:
         """Whether the endpoint has ever answered."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The server of the next request: the first one that was reached."""
 
     @property
     def rows(self) -> list[Row]:

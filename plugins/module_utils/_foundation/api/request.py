@@ -97,11 +97,9 @@ def encode(values: Mapping[str, Any]) -> dict[str, Any]:
             encoded[key] = value
         else:
             raise ValidationFailed(
-                attempted=f"Could not send {key}",
-                answer=f"a {type(value).__name__} cannot be sent to Proxmox VE",
-                next_step="Render it as text first",
-                reason="not rendered",
-                dispatched=False,
+                f"Could not send {key}: a {type(value).__name__} cannot be sent to Proxmox VE",
+                "Render it as text first",
+                "not rendered",
             )
     return encoded
 
@@ -114,11 +112,9 @@ def quoted(part: str | int) -> str:
     text = str(part)
     if text in ("", ".", ".."):
         raise ValidationFailed(
-            attempted="Could not build a request",
-            answer=f"{text!r} is not a segment of a path",
-            next_step="Give the object's name",
-            reason="empty name",
-            dispatched=False,
+            f"Could not build a request: {text!r} is not a segment of a path",
+            "Give the object's name",
+            "empty name",
         )
     return quote(text, safe="")
 

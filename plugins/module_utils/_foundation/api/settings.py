@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..core.arguments.options import did_you_mean
 from ..core.errors import ConfigurationError, ValidationFailed
 from ..core.formatting import formatted
 from ..core.quantities import GIB, MIB, parse_size
-from .endpoint import Endpoint, parse_endpoint
+from .endpoint import Endpoint, Server, parse_endpoint, parse_fingerprint, parse_server
 
 # Option -> names in the environment; the first variable that is set and not empty counts.
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
@@ -75,12 +76,15 @@ _SITE_KEYS = frozenset(ENVIRONMENT) - {"site", "sites_file", "preferred_nodes"} 
     "default",
 }
 _OWN_LISTS = ("nodes", "storages", "bridges")  # the nodes, storages and bridges that a site may use
-_SITE_KEYS |= {*_OWN_LISTS, "max_vms_per_node"}
+ACTIVE, DRAINING, CLOSED = "active", "draining", "closed"
+PVE, PDM = "PVE", "PDM"  # products, as in the header with a token
+SITE_STATES = (ACTIVE, DRAINING, CLOSED)
+_SITE_KEYS |= {*_OWN_LISTS, "max_vms_per_node", "labels", "state", "fingerprint", "other_hosts"}
 _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
-_USER = re.compile(r"^[^\s:/@]+(?:@[^\s:/@]+)*@[A-Za-z][A-Za-z0-9.\-_]+$")
-_TOKEN_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
-_VISIBLE = re.compile(r"^[\x21-\x7e]+$")
+_USER = re.compile(r"^[^\s:/@]+(?:@[^\s:/@]+)*@[A-Za-z][A-Za-z0-9.\-_]+\Z")
+_TOKEN_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+\Z")
+_VISIBLE = re.compile(r"^[\x21-\x7e]+\Z")
 # The form of a token's secret (pve-access-control: PVE/API2/User.pm, generate_token: a UUID).
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 # A token in the form of a request header (pve-http-server: PVEAPIToken=USER@REALM!ID=SECRET).
@@ -114,6 +118,7 @@ class ConnectionSettings:
     token_secret: str = field(default="", repr=False)
     validate_certs: bool = True
     ca: str = field(default="", repr=False)
+    fingerprint: str = ""  # of the certificate, instead of a CA: SHA-256 without colons
     client_cert: str = ""
     client_key: str = ""
     timeout: float = 30.0
@@ -130,6 +135,19 @@ class ConnectionSettings:
     own_bridges: tuple[str, ...] = ()
     require_tenant: bool = False  # a task that writes needs a tenant
     max_vms_per_node: Any = field(default=None, hash=False)  # the site's, unless the task sets it
+    labels: tuple[tuple[str, str], ...] = ()  # the site's, such as (("region", "eu"),)
+    state: str = ACTIVE  # of the site, see require_not_closed in entry/required_tenant.py
+    product: str = PVE  # the server
+    others: tuple[Server, ...] = ()  # of the same cluster, used if the endpoint cannot be reached
+
+    @property
+    def next_server(self) -> ConnectionSettings:
+        """The connection to the first of the `others`, with its own endpoint as the last of them."""
+        server, *others = self.others
+        own = Server(self.endpoint, self.fingerprint)
+        return replace(
+            self, endpoint=server.endpoint, fingerprint=server.fingerprint, others=(*others, own)
+        )
 
     @property
     def login(self) -> str:
@@ -147,7 +165,7 @@ class ConnectionSettings:
 
         The text is the same for each task, because Ansible shows equal warnings once.
         """
-        if self.validate_certs:
+        if self.validate_certs or self.fingerprint:
             return ()
         text = (
             f"The certificate of {self.endpoint} is not verified (validate_certs=false): another"
@@ -198,7 +216,11 @@ def resolve(
         own_bridges=tuple(site.get("bridges", ())),
         require_tenant=any(_boolean(source, "require_tenant") for source in sources),
         max_vms_per_node=site.get("max_vms_per_node"),
-        **_credentials(sources, endpoint),
+        labels=tuple(sorted(site.get("labels", {}).items())),
+        state=site.get("state", ACTIVE),
+        fingerprint=parse_fingerprint(str(site.get("fingerprint", ""))),
+        others=tuple(parse_server(host, endpoint.port) for host in site.get("other_hosts", ())),
+        **_credentials(sources, f"{endpoint} (site {site['name']})" if site else str(endpoint)),
     )
 
 
@@ -210,9 +232,12 @@ def named_site(options: Mapping[str, Any], environ: Mapping[str, str]) -> str:
 def site_names(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
 ) -> list[str]:
-    """Return the names of all sites that options and environment define, in their order."""
+    """Return the names of the sites that options and environment define, in their order.
+
+    Closed sites are left out: nothing is expected of them.
+    """
     sites = _sites(_own(options), _environment(environ), read_file)
-    return [str(site["name"]) for site in sites]
+    return [str(site["name"]) for site in sites if site.get("state") != CLOSED]
 
 
 def unchosen_sites(
@@ -322,12 +347,10 @@ def _endpoint(sources: Sequence[Given]) -> Endpoint:
     host, where = ChainMap(*sources).get("host", _UNSET)
     if not where:
         raise ConfigurationError(
-            attempted="No Proxmox VE endpoint is configured",
-            answer="host is not set",
-            next_step="Set the option host, or PROXMOX_HOST in the environment, or sites_file"
+            "No Proxmox VE endpoint is configured: host is not set",
+            "Set the option host, or PROXMOX_HOST in the environment, or sites_file"
             " (PROXMOX_SITES_FILE)",
-            reason="missing endpoint",
-            dispatched=False,
+            "missing endpoint",
         )
     # The port in the environment belongs to the host in the environment or in the task, not to the
     # host of a site.
@@ -372,8 +395,8 @@ def _masked(text: str) -> str:
     return formatted(_UUID.sub(_STARS, text))
 
 
-def _credentials(sources: Sequence[Given], endpoint: Endpoint) -> dict[str, str]:
-    """Return user, password, token_id and token_secret.
+def _credentials(sources: Sequence[Given], place: str) -> dict[str, str]:
+    """Return user, password, token_id and token_secret for an endpoint, with its site in messages.
 
     A token wins, unless a source with higher priority than the token's names a password.
     """
@@ -381,23 +404,27 @@ def _credentials(sources: Sequence[Given], endpoint: Endpoint) -> dict[str, str]
     user = _text(given, "user")
     token_id = _text(given, "token_id")
     token_secret = _text(given, "token_secret")
-    attempted = f"Could not log in to {endpoint}"
+    attempted = f"Could not log in to {place}"
     kind = _nearest_credentials(sources)
     if kind == "token":
         _require_one_user(sources, attempted)
         return _token(attempted, user, token_id, token_secret)
     if kind == "password":
         password, _unused = given.get("password", _UNSET)
-        _require_not_swapped(attempted, user, str(password))
+        if user and not _USER.match(user) and _USER.match(str(password)):
+            raise _wrong(
+                "user and password are swapped",
+                "Give the name with its realm in user",
+                "swapped credentials",
+                attempted,
+            )
         _require_user(attempted, user, "the password")
         return {"user": user, "password": str(password)}
     raise ConfigurationError(
-        attempted=attempted,
-        answer="no credentials are given",
-        next_step="Set token_id and token_secret, or user and password (or PROXMOX_TOKEN_ID and "
+        f"{attempted}: no credentials are given",
+        "Set token_id and token_secret, or user and password (or PROXMOX_TOKEN_ID and "
         "PROXMOX_TOKEN_SECRET, or PROXMOX_USER and PROXMOX_PASSWORD, in the environment)",
-        reason="no credentials",
-        dispatched=False,
+        "no credentials",
     )
 
 
@@ -485,17 +512,6 @@ def _require_token_id(attempted: str, token_id: str, token_secret: str) -> None:
         )
 
 
-def _require_not_swapped(attempted: str, user: str, password: str) -> None:
-    """Raise ConfigurationError if only the password looks like a user; neither is shown."""
-    if user and not _USER.match(user) and _USER.match(password):
-        raise _wrong(
-            "user and password are swapped",
-            "Give the name with its realm in user",
-            "swapped credentials",
-            attempted,
-        )
-
-
 def _half_token(attempted: str, given: str, missing: str) -> ConfigurationError:
     return _wrong(
         f"{given} is given without {missing}",
@@ -538,25 +554,22 @@ def _chosen_site(own: Given, environ: Given, read_file: ReadFile | None) -> dict
     wanted = str(own_site or default or "").strip()
     is_ignored = not own_site and not sites and variable in _ONLY_WITH_SITES
     if wanted and not is_ignored:
-        return _named(sites, wanted)
+        for site in sites:
+            if site["name"] == wanted:
+                return site
+        known = " (no sites are defined)"
+        next_step = "Define it with the option sites or sites_file"
+        if sites:
+            near = did_you_mean(wanted, [str(site["name"]) for site in sites])
+            known = near or f" (known sites: {_names(sites)})"
+            next_step = "Correct the site's name"
+        raise _wrong(
+            f"there is no site {wanted!r}{known}",
+            next_step,
+            "unknown site",
+            f"Could not use the site {wanted!r}",
+        )
     return _default_site(sites, environ)
-
-
-def _named(sites: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
-    for site in sites:
-        if site["name"] == wanted:
-            return site
-    known = "no sites are defined"
-    next_step = "Define it with the option sites or sites_file"
-    if sites:
-        known = f"known sites: {_names(sites)}"
-        next_step = "Correct the site's name"
-    raise _wrong(
-        f"there is no site {wanted!r} ({known})",
-        next_step,
-        "unknown site",
-        f"Could not use the site {wanted!r}",
-    )
 
 
 def _default_site(sites: list[dict[str, Any]], environ: Given) -> dict[str, Any] | None:
@@ -655,9 +668,13 @@ def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     if "name" not in site:
         raise _wrong(f"a site in {where} has no name", "Give each site a name", "malformed sites")
     site["name"] = str(site["name"])
-    for key in _OWN_LISTS:
+    _require_one_trust(site)
+    for key in (*_OWN_LISTS, "other_hosts"):
         if given.get(key) is not None:
             site[key] = _own_list(given[key], f"{key} of site {site['name']}")
+    _require_state(site)
+    if "labels" in site:
+        site["labels"] = _labels(site["labels"], f"labels of site {site['name']}")
     if site.get("node") and site["node"] not in site.get("nodes", [site["node"]]):
         raise _wrong(
             f"node of site {site['name']} is {site['node']}, which its nodes do not have",
@@ -665,6 +682,39 @@ def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
             "malformed sites",
         )
     return site
+
+
+def _require_one_trust(site: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError for a fingerprint beside a CA."""
+    if "fingerprint" in site and "ca_path" in site:
+        raise _wrong(
+            f"site {site['name']} has both fingerprint and ca_path",
+            "Give one of them: they are two kinds of trust",
+            "malformed sites",
+        )
+
+
+def _require_state(site: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError for an unknown state."""
+    state = site.get("state", ACTIVE)
+    if state not in SITE_STATES:
+        raise _wrong(
+            f"state of site {site['name']} is {formatted(state)}",
+            f"Use one of {', '.join(SITE_STATES)}",
+            "malformed sites",
+        )
+
+
+def _labels(value: Any, what: str) -> dict[str, str]:
+    """Return the labels as texts. Raises ConfigurationError for lists and dictionaries."""
+    labels = value if isinstance(value, Mapping) else {"": []}
+    if any(isinstance(label, (list, dict)) or label is None for label in labels.values()):
+        raise _wrong(
+            f"{what} is not a dictionary of texts and numbers",
+            "Write labels such as {region: eu, price: 3}",
+            "malformed sites",
+        )
+    return {str(name): str(label) for name, label in labels.items()}
 
 
 def _own_list(value: Any, what: str) -> list[str]:
@@ -689,6 +739,4 @@ def _wrong(
     reason: str,
     attempted: str = "Could not read the settings of the connection",
 ) -> ConfigurationError:
-    return ConfigurationError(
-        attempted=attempted, answer=answer, next_step=next_step, reason=reason, dispatched=False
-    )
+    return ConfigurationError(f"{attempted}: {answer}", next_step, reason)

@@ -338,7 +338,6 @@ def _still_runs(task: Upid, timeout: float, attempted: str) -> TaskTimeout:
         reason="task still runs",
         path=f"/nodes/{task.node}/tasks/{task.text}",
         upid=task.text,
-        dispatched=True,
     )
 
 
@@ -359,12 +358,10 @@ class Holder:
     def refusal(self, attempted: str, node: str, lock: str) -> Locked:
         """Return the error for a guest on which the task still works, or may work."""
         return Locked(
-            attempted=attempted,
-            answer=f"it is locked ({lock})",
-            next_step=self.next_step(node),
-            reason=f"locked ({lock})",
+            f"{attempted}: it is locked ({lock})",
+            self.next_step(node),
+            f"locked ({lock})",
             upid=self.upid,
-            dispatched=False,
         )
 
 

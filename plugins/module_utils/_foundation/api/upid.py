@@ -56,10 +56,9 @@ def parse_upid(text: Any) -> Upid:
         )
     except ValueError:
         raise ApiError(
-            attempted="Could not follow a task",
-            answer=f"{text!r} is not a task ID",
-            next_step="Look at the task list of the node",
-            reason="no UPID",
+            f"Could not follow a task: {text!r} is not a task ID",
+            "Look at the task list of the node",
+            "no UPID",
         ) from None
 
 

@@ -32,11 +32,10 @@ def require_libraries() -> None:
     for library, imported in (("proxmoxer", ProxmoxResource), ("requests", requests)):
         if imported is None:
             raise ConfigurationError(
-                attempted="Could not connect to Proxmox VE",
-                answer=f"the Python library {library} cannot be imported by {sys.executable}",
-                next_step=f"Install it for this Python: pip install {library}",
-                reason=f"missing library {library}",
-                dispatched=False,
+                f"Could not connect to Proxmox VE: the Python library {library} cannot be "
+                f"imported by {sys.executable}",
+                f"Install it for this Python: pip install {library}",
+                f"missing library {library}",
             )
 
 
@@ -54,7 +53,7 @@ class ProxmoxerTransport(Layer[Session]):
         """Return `data` of the answer to one try. Raises FleetError."""
         segments = [quoted(part) for part in request.segments]
         api = ProxmoxResource(
-            base_url=self._below.base_url,
+            base_url="",
             session=_Sender(self._below, request),
             serializer=_Serializer(request.beside),
         )
@@ -77,10 +76,9 @@ class _Sender:
         params: Mapping[str, Any] | None = None,
     ) -> HttpAnswer:
         """Return the answer to the request that proxmoxer built. Raises FleetError."""
-        path = url[len(self._session.base_url) :]
         request = self._request
         return self._session.send(
-            HttpRequest(method, path, data, params, request.timeout, request.number, request.upload)
+            HttpRequest(method, url, data, params, request.timeout, request.number, request.upload)
         )
 
 

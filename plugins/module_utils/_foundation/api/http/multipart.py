@@ -72,19 +72,16 @@ class MultipartBody:
         if len(self._parts) == 2:
             return self._parts.pop(0)
         if self._remaining:
-            self._show_progress()
+            progress = self._upload.progress
+            if progress is not None:
+                seconds = self._clock.monotonic() - self._began
+                progress(self._upload, self._size - self._remaining, self._size, seconds)
             piece = self._file.read(min(max(size, _PIECE), self._remaining))
             if not piece:
                 raise OSError("the file became shorter while it was sent")
             self._remaining -= len(piece)
             return piece
         return self._parts.pop(0) if self._parts else b""
-
-    def _show_progress(self) -> None:
-        progress = self._upload.progress
-        if progress is not None:
-            seconds = self._clock.monotonic() - self._began
-            progress(self._upload, self._size - self._remaining, self._size, seconds)
 
 
 def _open(upload: Upload) -> BinaryIO:
@@ -96,5 +93,4 @@ def _open(upload: Upload) -> BinaryIO:
             answer=error.strerror or "it cannot be read",
             next_step="Check the path and its permissions",
             reason="src",
-            dispatched=False,
         ) from error

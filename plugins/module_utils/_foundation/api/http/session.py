@@ -11,19 +11,26 @@ import json
 import re
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from ...core.clock import Clock
-from ...core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
+from ...core.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    FleetError,
+    NetworkError,
+    NotReached,
+)
 from ...core.failures.classify import classify
 from ..answers.forms import ObjectForm, WrongForm, flag, like
+from ..endpoint import Endpoint
 from ..http import transport
 from ..protocols import Row
 from ..request import Upload
-from ..settings import ConnectionSettings
+from ..settings import PVE, ConnectionSettings
 from .multipart import MultipartBody
 
 RENEW_AFTER = 6600.0  # seconds; a ticket of PVE is valid for two hours
@@ -157,9 +164,9 @@ class Session:
         self.rows: list[Row] = []
 
     @property
-    def base_url(self) -> str:
-        """The URL to which every path is appended."""
-        return self._connection.endpoint.url
+    def endpoint(self) -> Endpoint:
+        """The server of the next request: the first one that was reached."""
+        return self._connection.endpoint
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -187,10 +194,36 @@ class Session:
             return self._request(exchange, {**login, "Content-Type": body.content_type}, body)
 
     def _request(self, exchange: HttpRequest, headers: dict[str, str], body: Any) -> HttpAnswer:
-        http = self._open()
+        """Return the answer of the server of the last request, or of the next one that is reached."""
+        answers: list[str] = []
+        while True:
+            connection, http = self._open()
+            try:
+                return self._request_to(connection, http, exchange, headers, body)
+            except NotReached as failure:
+                answers.append(failure.answer)
+                self._leave(connection)
+                if len(answers) > len(connection.others):
+                    raise failure.on(answer=", and ".join(answers)) from failure
+
+    def _leave(self, connection: ConnectionSettings) -> None:
+        """Send later requests to the next server, unless another thread has changed it already."""
+        with self._lock:
+            if connection.others and self._connection is connection:
+                self._connection = connection.next_server
+                self.close()
+
+    def _request_to(
+        self,
+        connection: ConnectionSettings,
+        http: Any,
+        exchange: HttpRequest,
+        headers: dict[str, str],
+        body: Any,
+    ) -> HttpAnswer:
         wait = exchange.timeout
         if wait is None:
-            wait = self._connection.timeout
+            wait = connection.timeout
         if exchange.method == "GET":
             headers.pop(_CSRF, None)
         started = self._clock.monotonic()
@@ -198,19 +231,21 @@ class Session:
         try:
             response = http.request(
                 exchange.method,
-                self.base_url + exchange.path,
+                connection.endpoint.url + exchange.path,
                 params=exchange.params or None,
                 data=body,
                 headers=headers,
-                timeout=(min(self._connection.connect_timeout, wait), wait),
+                timeout=(min(connection.connect_timeout, wait), wait),
                 allow_redirects=False,
-                verify=self._connection.validate_certs,
+                verify=connection.validate_certs,
             )
             status = response.status_code
             self.has_answered = True
             return HttpAnswer(status, response.reason or "", response.content)
         except (OSError, ValueError, zlib.error) as error:  # OSError: all errors of requests
-            failure = transport.transport_error(error, self._connection)
+            failure = transport.transport_error(error, connection)
+            if connection.site:
+                failure = failure.on(answer=f"{failure.answer} (site {connection.site})")
             failure = self.without_secrets(failure)
             raise failure.on(
                 method=exchange.method, path=exchange.plain_path, status=status or None
@@ -221,14 +256,12 @@ class Session:
                 (exchange.method, exchange.plain_path, status, round(taken, 1), exchange.number)
             )
 
-    def _open(self) -> Any:
-        """Return the `requests` session; the first request opens it."""
-        if self._http is not None:
-            return self._http
+    def _open(self) -> tuple[ConnectionSettings, Any]:
+        """Return the server and its `requests` session; the first request opens it."""
         with self._lock:
             if self._http is None:
                 self._http = transport.new_requests_session(self._connection)
-            return self._http
+            return self._connection, self._http
 
     def _login(self, instead_of: Mapping[str, str] | None = None) -> Mapping[str, str]:
         """Return the headers that authenticate a request.
@@ -237,7 +270,10 @@ class Session:
         """
         connection = self._connection
         if connection.token_id:
-            return {"Authorization": f"PVEAPIToken={connection.token_id}={connection.token_secret}"}
+            # proxmox-auth-api, extract_auth_data: other products separate the secret by a colon.
+            separator = "=" if connection.product == PVE else ":"
+            token = f"{connection.token_id}{separator}{connection.token_secret}"
+            return {"Authorization": f"{connection.product}APIToken={token}"}
         self._open()
         with self._lock:
             refused = instead_of is not None and instead_of == self._ticket_headers()
@@ -273,10 +309,9 @@ class Session:
         found = _read_login(answer, attempted)
         if found.get("NeedTFA"):
             raise AuthenticationError(
-                attempted=attempted,
-                answer="the user has a second factor",
-                next_step="Use an API token: set token_id and token_secret",
-                reason="second factor",
+                f"{attempted}: the user has a second factor",
+                "Use an API token: set token_id and token_secret",
+                "second factor",
                 status=answer.status_code,
                 method="POST",
                 path=_TICKET_PATH,
@@ -323,14 +358,18 @@ class Session:
 
     def without_secrets(self, error: FleetError) -> FleetError:
         """Return the error with every secret of the connection replaced by stars."""
-        secrets = [*self._connection.secrets, self._ticket, self._csrf]
-        answer = _starred(error.answer, secrets)
-        reason = _starred(error.reason, secrets)
-        parameters = {key: _starred(text, secrets) for key, text in error.parameters.items()}
-        was = (error.answer, error.reason, error.parameters)
-        if (answer, reason, parameters) == was:
-            return error
-        return error.on(answer=answer, reason=reason, parameters=parameters)
+        return starred_error(error, [*self._connection.secrets, self._ticket, self._csrf])
+
+
+def starred_error(error: FleetError, secrets: Sequence[str]) -> FleetError:
+    """Return the error with each of these secrets replaced by stars."""
+    answer = _starred(error.answer, secrets)
+    reason = _starred(error.reason, secrets)
+    parameters = {key: _starred(text, secrets) for key, text in error.parameters.items()}
+    was = (error.answer, error.reason, error.parameters)
+    if (answer, reason, parameters) == was:
+        return error
+    return error.on(answer=answer, reason=reason, parameters=parameters)
 
 
 def _message(answer: HttpAnswer) -> tuple[str, dict[str, Any]]:
@@ -351,7 +390,7 @@ def _message(answer: HttpAnswer) -> tuple[str, dict[str, Any]]:
     return message, errors
 
 
-def _starred(text: str, secrets: list[str]) -> str:
+def _starred(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         if len(secret) >= 3:
             text = text.replace(secret, "********")

@@ -26,7 +26,7 @@ except ImportError:  # reported by `require_libraries` of the backend
     requests = None  # type: ignore[assignment]
     HTTPAdapter = object  # type: ignore[assignment,misc]
 
-from ...core.errors import ConfigurationError, FleetError, NetworkError
+from ...core.errors import ConfigurationError, FleetError, NetworkError, NotReached
 from ...core.quantities import readable_size
 from ..settings import ConnectionSettings
 
@@ -78,12 +78,15 @@ class _Adapter(HTTPAdapter):
     variables.
     """
 
-    def __init__(self, context: ssl.SSLContext, max_answer_size: int) -> None:
+    def __init__(self, context: ssl.SSLContext, connection: ConnectionSettings) -> None:
         self._context = context
-        self._max_answer_size = max_answer_size
+        self._max_answer_size = connection.max_answer_size
+        self._fingerprint = connection.fingerprint or None
         super().__init__(pool_connections=2, pool_maxsize=POOL_SIZE, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **more: Any) -> None:
+        # urllib3 compares the fingerprint after the handshake, before it sends a request.
+        more["assert_fingerprint"] = self._fingerprint
         super().init_poolmanager(*args, ssl_context=self._context, **more)
 
     def send(self, request: Any, *args: Any, **more: Any) -> Any:
@@ -163,7 +166,7 @@ def tls_context(connection: ConnectionSettings) -> ssl.SSLContext:
 
 
 def _verifying_context(connection: ConnectionSettings) -> ssl.SSLContext:
-    if not connection.validate_certs:
+    if not connection.validate_certs or connection.fingerprint:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -197,11 +200,7 @@ def _unreadable(what: str, next_step: str, given: str, error: Exception) -> Conf
     if given and _PEM not in given:
         answer = f"{given}: {answer}"
     return ConfigurationError(
-        attempted=f"Could not read {what}",
-        answer=answer,
-        next_step=next_step,
-        reason="unreadable certificate",
-        dispatched=False,
+        f"Could not read {what}: {answer}", next_step, "unreadable certificate"
     )
 
 
@@ -213,7 +212,7 @@ def new_requests_session(connection: ConnectionSettings) -> Any:
     session.trust_env = False
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     session.verify = connection.validate_certs
-    adapter = _Adapter(tls_context(connection), connection.max_answer_size)
+    adapter = _Adapter(tls_context(connection), connection)
     session.mount("https://", adapter)
     session.headers.clear()
     session.headers.update(
@@ -224,7 +223,7 @@ def new_requests_session(connection: ConnectionSettings) -> Any:
             "User-Agent": "pve.fleet",
         }
     )
-    if not connection.validate_certs:
+    if not connection.validate_certs and not connection.fingerprint:
         # The user switched verification off for this connection: no warning with each request.
         warnings.filterwarnings("ignore", category=urllib3_errors.InsecureRequestWarning)
     return session
@@ -253,6 +252,7 @@ def transport_error(error: Exception, connection: ConnectionSettings) -> FleetEr
             "Check host, port and firewall",
             "connect timeout",
             dispatched=False,
+            kind=NotReached,
         )
     if isinstance(error, requests.exceptions.Timeout) or "Read timed out" in str(error):
         return _network(
@@ -270,7 +270,6 @@ def transport_error(error: Exception, connection: ConnectionSettings) -> FleetEr
             answer=f"the request cannot be made: {text}",
             next_step="Check host and credentials",
             reason="malformed request",
-            dispatched=False,
         )
     return _network(
         f"the connection broke: {text}", "Check the network and pveproxy", "connection broken"
@@ -285,6 +284,7 @@ def _unknown_host(error: Exception, connection: ConnectionSettings) -> FleetErro
         "Check host and the name server",
         "unknown host",
         dispatched=False,
+        kind=NotReached,
         retryable=is_temporary,
     )
 
@@ -296,12 +296,14 @@ def _unreachable(error: Exception, text: str, connection: ConnectionSettings) ->
             "Check the port (8006 by default) and that pveproxy runs",
             "connection refused",
             dispatched=False,
+            kind=NotReached,
         )
     return _network(
         f"{connection.endpoint} cannot be reached: {text}",
         "Check host and network",
         "unreachable",
         dispatched=False,
+        kind=NotReached,
     )
 
 
@@ -372,6 +374,13 @@ _CLIENT_CERTIFICATE = _TlsFailure(
     "Set client_cert and client_key to a pair that the server accepts",
     "client certificate",
 )
+_OTHER_CERTIFICATE = _TlsFailure(
+    (),
+    "the certificate of {} has another fingerprint than its site or the manager names",
+    "Find out who answers at this address. If the certificate was renewed, correct the fingerprint in"
+    " the sites file or in the manager",
+    "other certificate",
+)
 _WRONG_CA = "ca_path does not hold the CA that signed it: take /etc/pve/pve-root-ca.pem from a node"
 
 
@@ -380,7 +389,10 @@ def _tls_error(text: str, connection: ConnectionSettings, *, while_connecting: b
 
     `while_connecting`: it failed in the handshake, before any request was sent.
     """
-    failure = _tls_failure(text.lower(), while_connecting)
+    if "fingerprints did not match" in text.lower():
+        failure: _TlsFailure | None = _OTHER_CERTIFICATE
+    else:
+        failure = _tls_failure(text.lower(), while_connecting)
     if failure is None:
         return _network(
             f"TLS with {connection.endpoint} failed: {text}",
@@ -391,7 +403,7 @@ def _tls_error(text: str, connection: ConnectionSettings, *, while_connecting: b
     if failure.reason == _NOT_TRUSTED and connection.ca:
         next_step = _WRONG_CA
     # With TLS 1.3 a client certificate is refused after the handshake: no request was read then.
-    never_sent = while_connecting or failure is _CLIENT_CERTIFICATE
+    never_sent = while_connecting or failure in (_CLIENT_CERTIFICATE, _OTHER_CERTIFICATE)
     return _network(
         failure.answer.format(connection.endpoint),
         next_step,
@@ -424,8 +436,9 @@ def _network(
     *,
     dispatched: bool | None = None,
     retryable: bool = True,
+    kind: type[NetworkError] = NetworkError,
 ) -> NetworkError:
-    return NetworkError(
+    return kind(
         answer=answer,
         next_step=next_step,
         reason=reason,

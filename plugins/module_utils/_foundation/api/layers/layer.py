@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from ..endpoint import Endpoint
 from ..protocols import Connected, Row
 
 Below = TypeVar("Below", bound=Connected)
@@ -22,6 +23,11 @@ class Layer(Generic[Below]):
     def has_answered(self) -> bool:
         """Whether the endpoint has ever answered."""
         return self._below.has_answered
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The server of the next request: the first one that was reached."""
+        return self._below.endpoint
 
     @property
     def rows(self) -> list[Row]:
