@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bridges and mapped devices of nodes: the cluster's listing lacks them, so they are read if a
-guest needs them.
+"""Facts about nodes that the cluster's listing lacks, read if a guest needs them: bridges, mapped
+devices, and the record of an unfinished maintenance.
 """
 
 from __future__ import annotations
@@ -12,15 +12,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import NetworkError, NodeUnhealthy
+from ..core.errors import FleetError, NetworkError, NodeUnhealthy
 from ..core.propstring import sub_keys
 from .placement import NodeChoice, PlacementNeeds, choose_node
 from .rules import PlacementRules
-from .state import ClusterState
+from .state import ClusterState, NodeRow
 
 if TYPE_CHECKING:
     from ..api.client import Client
     from ..api.settings import ConnectionSettings
+
+# How the record of a maintenance begins in the notes of its node: _infrastructure/node/record.py.
+_RECORD = "<!-- pve.fleet maintenance "
+# A node that waits for its maintenance still has its guests.
+_PENDING = _RECORD + '{"phase":"pending"'
 
 
 class KnownBridges:
@@ -30,6 +35,7 @@ class KnownBridges:
         self._client = client
         self.by_node: dict[str, frozenset[str] | None] = {}
         self._mappings: dict[str, dict[str, frozenset[str]]] = {}
+        self._maintained: dict[str, bool] = {}
 
     @property
     def connection(self) -> ConnectionSettings:
@@ -52,16 +58,18 @@ class KnownBridges:
 
         A mapping that the caller may not see stays unknown: PVE decides.
         """
-        types = sorted({device.partition("/")[0] for device in needs.devices})
-        for kind in types:
-            if kind not in self._mappings:
-                rows = self._client.get("cluster", "mapping", kind)
-                self._mappings[kind] = {str(row["id"]): _nodes_of(row) for row in rows or []}
         found: dict[str, frozenset[str] | None] = {}
         for device in needs.devices:
             kind, _slash, name = device.partition("/")
-            found[device] = self._mappings[kind].get(name)
+            found[device] = self.mappings(kind).get(name)
         return replace(needs, devices=found)
+
+    def mappings(self, kind: str) -> Mapping[str, frozenset[str]]:
+        """Return the nodes of each mapping of a type that the caller may see."""
+        if kind not in self._mappings:
+            rows = self._client.get("cluster", "mapping", kind)
+            self._mappings[kind] = {str(row["id"]): _nodes_of(row) for row in rows or []}
+        return self._mappings[kind]
 
     def try_read(self, node: str) -> None:
         """Note the bridges of a node, or that it does not answer."""
@@ -69,6 +77,21 @@ class KnownBridges:
             self.on(node)
         except (NetworkError, NodeUnhealthy):
             self.by_node[node] = None
+
+    def is_maintained(self, node: NodeRow) -> bool:
+        """Return whether the notes of a node contain the record of a maintenance that has started.
+
+        A caller who may not read the notes does not see the memory of the node either, unless the
+        right is on the node alone: then PVE refuses the request (pve-manager: PVE/API2/NodeConfig.pm).
+        """
+        if node.memory and node.node not in self._maintained:
+            try:
+                config = self._client.get("nodes", node.node, "config", tries=1) or {}
+            except FleetError:
+                config = {}
+            notes = str(config.get("description") or "")
+            self._maintained[node.node] = _RECORD in notes and _PENDING not in notes
+        return self._maintained.get(node.node, False)
 
 
 def _nodes_of(mapping: Mapping[str, Any]) -> frozenset[str]:
@@ -80,10 +103,18 @@ def _nodes_of(mapping: Mapping[str, Any]) -> frozenset[str]:
 def choose_with_bridges(
     cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules, bridges: KnownBridges
 ) -> NodeChoice:
-    """Return the choice of a node that has the bridges; the best candidate is asked first."""
+    """Return the choice of a node that has the bridges and is not in maintenance.
+
+    The best candidate is asked first.
+    """
     needs = bridges.with_devices(needs)
     while True:
         choice = choose_node(cluster, needs, rules, bridges.by_node)
-        if not needs.bridges or choice.node in bridges.by_node:
+        node = cluster.nodes[choice.node]
+        if bridges.is_maintained(node):
+            maintained = replace(node, maintenance=True)
+            cluster = replace(cluster, nodes={**cluster.nodes, node.node: maintained})
+        elif not needs.bridges or choice.node in bridges.by_node:
             return choice
-        bridges.try_read(choice.node)
+        else:
+            bridges.try_read(choice.node)

@@ -36,10 +36,9 @@ def read_each_node(
     answers = read_nodes(client, online, part, *rest, params=params)
     for node in states.keys() - answers.keys():
         answers[node] = NodeUnreachable(
-            attempted=_attempted(node, part),
-            answer=f"node {node} is not online",
-            next_step=f"Check node {node}",
-            reason="node unreachable",
+            f"{_attempted(node, part)}: node {node} is not online",
+            f"Check node {node}",
+            "node unreachable",
         )
     return {node: answers[node] for node in sorted(answers)}
 

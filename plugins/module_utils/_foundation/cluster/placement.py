@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from ..core.arguments.options import did_you_mean
 from ..core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
 from ..core.formatting import by_reason, counted, first_of
 from ..core.quantities import readable_sizes
@@ -24,6 +25,10 @@ _SHARE_STEP = 0.05
 # VMs that a reason names.
 _MAX_NAMES = 3
 _NO_RULES = PlacementRules()
+ADVICE_NETWORK = (
+    "Correct the name, or create the network with playbook pve.fleet.tenant; to use a bridge, set"
+    " bridge instead of network"
+)
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,11 @@ class PlacementNeeds:
     running_memory: int = 0  # bytes of memory to start the VM; 0 if it need not run
     room: Mapping[str, int] = field(default_factory=dict)  # bytes that are allocated, by storage
     bridges: frozenset[str] = frozenset()
+    networks: Mapping[str, str] = field(default_factory=dict)  # the tenant's networks by VNet
     # mapped devices, such as pci/gpu, and the nodes that have each; None if they are not known
     devices: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     arch: str = ""  # the architecture of its configuration
+    emulated: bool = True  # whether PVE emulates an architecture that no node has
     like: str = ""  # the node whose architecture it has, if its configuration names none
     vmid: int | None = None  # the VM itself if it exists: it does not count on its node
     tenant_tag: str | None = None  # affinity considers VMs of this tenant only
@@ -85,17 +92,14 @@ def require_node(cluster: ClusterState, node: str) -> None:
     row = cluster.nodes.get(node)
     if row is None:
         raise ConfigurationError(
-            attempted=attempted,
-            answer=f"the cluster has {_node_names(cluster)}",
-            next_step="Name one of its nodes",
-            reason="unknown node",
+            f"{attempted}: the cluster has "
+            f"{_node_names(cluster)}{did_you_mean(node, cluster.nodes)}",
+            "Name one of its nodes",
+            "unknown node",
         )
     if not row.online:
         raise NodeUnhealthy(
-            attempted=attempted,
-            answer="it is offline",
-            next_step="Bring it back or choose another node",
-            reason="node offline",
+            f"{attempted}: it is offline", "Bring it back or choose another node", "node offline"
         )
 
 
@@ -153,7 +157,7 @@ def choose_node(
         if without_bridge:
             raise _none_has_bridges(refused, needs)
         raise _none_fits(refused, _storages_instead(cluster, needs, refused))
-    comparison = _Comparison(cluster, needs, rules, loads)
+    comparison = Comparison(cluster, needs, rules, loads)
     best, *others = sorted(fitting, key=comparison.rank)
     for name in others:
         refused[name] = comparison.why_behind(name, best)
@@ -245,14 +249,15 @@ def _why_no_storage(cluster: ClusterState, node: str, needs: PlacementNeeds) -> 
 def why_unfit_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) -> str | None:
     """Return the architecture or the mapped device that a node lacks, or None.
 
-    PVE emulates an architecture that a configuration names, so it counts only if a node has it.
+    PVE emulates an architecture that the configuration of a VM names, so it counts only if a node
+    has it. The programs of a container run on the CPU of its node.
     """
     known = {row.arch for row in cluster.nodes.values()}
     present = cluster.nodes[node].arch
-    wanted = needs.arch if needs.arch in known else ""
+    wanted = "" if needs.emulated and needs.arch not in known else needs.arch
     if not needs.arch and needs.like in cluster.nodes:
         wanted = cluster.nodes[needs.like].arch
-    if wanted and present != wanted:
+    if wanted and present not in ("", wanted):
         return f"its architecture is {present}, and the guest needs {wanted}"
     for device, nodes in sorted(needs.devices.items()):
         if nodes is not None and node not in nodes:
@@ -266,10 +271,9 @@ def require_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) ->
     if reason is None:
         return
     raise ConfigurationError(
-        attempted=f"{needs.label or 'The guest'} could not be placed on node {node}",
-        answer=reason,
-        next_step="Choose another node, or map the device on this node: pve.fleet.mapping",
-        reason="hardware of the node",
+        f"{needs.label or 'The guest'} could not be placed on node {node}: {reason}",
+        "Choose another node, or map the device on this node: pve.fleet.mapping",
+        "hardware of the node",
     )
 
 
@@ -384,10 +388,9 @@ def require_room(
     reason = why_no_room(cluster, node, needs, rules)
     if reason is not None:
         raise QuotaExceeded(
-            attempted=f"{label} could not be planned on node {node}",
-            answer=reason,
-            next_step="Ask for less, or choose another node or storage",
-            reason="no room",
+            f"{label} could not be planned on node {node}: {reason}",
+            "Ask for less, or choose another node or storage",
+            "no room",
             details={"node": node},
         )
 
@@ -429,10 +432,12 @@ def why_no_bridge(node: str, needs: PlacementNeeds, bridges: Bridges) -> str | N
     if not missing:
         return None
     listed = ", ".join(sorted(existing)) or "none"
+    if missing[0] in needs.networks:
+        return f"network '{needs.networks[missing[0]]}' of the tenant is not there"
     return f"bridge {missing[0]} is not there, it has {listed}"
 
 
-class _Comparison:
+class Comparison:
     """Compares the nodes that fit, and gives the reasons."""
 
     def __init__(
@@ -500,7 +505,7 @@ class _Comparison:
         """Return why a node that fits was not chosen."""
         preferred = self._rules.nodes
         if name not in preferred and best in preferred:
-            return "it fits, but is none of the preferred nodes"
+            return "it fits, but is not preferred"
         load = self._loads[name]
         best_load = self._loads[best]
         if len(load.apart) > len(best_load.apart):
@@ -524,13 +529,16 @@ def _listed(refused: Mapping[str, str]) -> str:
 
 
 def _none_has_bridges(refused: Mapping[str, str], needs: PlacementNeeds) -> FleetError:
-    bridges = ", ".join(sorted(needs.bridges))
-    visible = "the token needs Sys.Audit on the node, or SDN.Use, to see one"
+    named = sorted(needs.networks.get(bridge, bridge) for bridge in needs.bridges)
+    listed = _listed(refused)
+    next_step = (
+        "Name a bridge that is there; the token needs Sys.Audit on the node, or SDN.Use, to see one"
+    )
+    is_network = any(f"network '{name}' of" in listed for name in needs.networks.values())
     return ConfigurationError(
-        attempted=f"No node has {bridges} and whatever else is needed",
-        answer=_listed(refused),
-        next_step=f"Name a bridge that is there; {visible}",
-        reason="unknown bridge",
+        f"No node has {', '.join(named)} and whatever else is needed: {listed}",
+        ADVICE_NETWORK if is_network else next_step,
+        "unknown network" if is_network else "unknown bridge",
         details={"nodes": dict(refused)},
     )
 
@@ -551,20 +559,18 @@ def _storages_instead(
 
 def _none_fits(refused: Mapping[str, str], advice: str) -> FleetError:
     return NodeUnhealthy(
-        attempted="No node could be chosen",
-        answer=_listed(refused),
-        next_step=advice or "Name a node, loosen placement, or change what the guest needs",
-        reason="no node fits",
+        f"No node could be chosen: {_listed(refused)}",
+        advice or "Name a node, loosen placement, or change what the guest needs",
+        "no node fits",
         details={"nodes": dict(refused)},
     )
 
 
 def _none_has_room(refused: Mapping[str, str]) -> FleetError:
     return QuotaExceeded(
-        attempted="No node could be chosen",
-        answer=_listed(refused),
-        next_step="Ask for less, make room, name another storage, or loosen placement",
-        reason="no room",
+        f"No node could be chosen: {_listed(refused)}",
+        "Ask for less, make room, name another storage, or loosen placement",
+        "no room",
         details={"nodes": dict(refused)},
     )
 
@@ -572,25 +578,27 @@ def _none_has_room(refused: Mapping[str, str]) -> FleetError:
 def _require_known(cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules) -> None:
     known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
-        raise unknown_storage(f"Storage '{storage}' could not be used", "the cluster", known)
+        attempted = f"Storage '{storage}' could not be used"
+        raise unknown_storage(attempted, storage, "the cluster", known)
     named = {*rules.nodes, *rules.exclude, *rules.max_vms_by_node}
     for node in sorted(named - cluster.nodes.keys()):
         raise ConfigurationError(
-            attempted=f"Node '{node}' of placement could not be used",
-            answer=f"the cluster has {_node_names(cluster)}",
-            next_step="Name its nodes only",
-            reason="unknown node",
+            f"Node '{node}' of placement could not be used: the cluster has "
+            f"{_node_names(cluster)}{did_you_mean(node, cluster.nodes)}",
+            "Name its nodes only",
+            "unknown node",
         )
 
 
-def unknown_storage(attempted: str, place: str, known: Collection[str]) -> ConfigurationError:
+def unknown_storage(
+    attempted: str, storage: str, place: str, known: Collection[str]
+) -> ConfigurationError:
     """Return the error of a storage that a place does not have; `known` are its storages."""
     listed = ", ".join(sorted(known)) or "no storage this token may see"
     return ConfigurationError(
-        attempted=attempted,
-        answer=f"{place} has {listed}",
-        next_step="Name one of them; the token needs Datastore.Audit to see a storage",
-        reason="unknown storage",
+        f"{attempted}: {place} has {listed}{did_you_mean(storage, known)}",
+        "Name one of them; the token needs Datastore.Audit to see a storage",
+        "unknown storage",
     )
 
 
@@ -600,18 +608,16 @@ def require_storage(cluster: ClusterState, storage: str, node: str, content: str
     attempted = f"Storage '{storage}' could not be used on node {node}"
     if found is None:
         existing = {row.storage for row in cluster.storages if row.node == node}
-        raise unknown_storage(attempted, "the node", existing)
+        raise unknown_storage(attempted, storage, "the node", existing)
     if not found.available:
         raise ConfigurationError(
-            attempted=attempted,
-            answer="it is not available there",
-            next_step="Check it in Datacenter > Storage",
-            reason="storage unavailable",
+            f"{attempted}: it is not available there",
+            "Check it in Datacenter > Storage",
+            "storage unavailable",
         )
     if content not in found.content:
         raise ConfigurationError(
-            attempted=attempted,
-            answer=f"it takes {', '.join(sorted(found.content))}, not {content}",
-            next_step=f"Choose a storage with content {content}",
-            reason="storage content",
+            f"{attempted}: it takes {', '.join(sorted(found.content))}, not {content}",
+            f"Choose a storage with content {content}",
+            "storage content",
         )

@@ -2,26 +2,33 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the VM of a name or VMID, and check that the caller may touch it (pure)."""
+"""Find the VM of a name or VMID, in the listing and, if that lags, on the nodes, and check that the
+caller may touch it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Conflict, ForeignTenant, NotFound
 from ...core.quantities import whole_number
-from ..state import ClusterState, VmRow
+from ..state import ClusterState, VmRow, query_nodes, with_names
 from ..storages.images import version_of
-from ..tenant import is_of_others, owns, tenants_of
+from ..tenant import PREFIX, is_of_others, owns, tenants_of
+
+if TYPE_CHECKING:
+    from ...api.client import Client
+
 
 # The names of a VM's disks: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
 _BY_VMID = attrgetter("vmid")
 _SHARE = "list this one in shared_sources"
 _WITHOUT_OWNER = ("iso/", "import/", "vztmpl/", "snippets/", "backup/")
-_OWNER_DIRECTORY = re.compile(r"(?:^|/)(\d+)/[^/]+$")
-_OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*$")
+_OWNER_DIRECTORY = re.compile(r"(?:^|/)(\d+)/[^/]+\Z")
+_OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*\Z")
 
 
 def find_vm(
@@ -44,10 +51,10 @@ def find_vm(
     same = namesakes(cluster, name, tenant_tag, prefix)
     if len(same) > 1:
         raise Conflict(
-            attempted=f"{noun} '{name}' could not be chosen",
-            answer=f"{len(same)} guests have that name: {_places(same)}",
-            next_step="Name the one you mean by vmid",
-            reason="ambiguous name",
+            f"{noun} '{name}' could not be chosen: {len(same)} guests have that name: "
+            f"{_places(same)}",
+            "Name the one you mean by vmid",
+            "ambiguous name",
         )
     if not same:
         return None
@@ -109,9 +116,7 @@ def require_own_guest(
         label = unnamed
         answer = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
-    raise ForeignTenant(
-        attempted=f"{label} was refused", answer=answer, next_step=step, reason="foreign tenant"
-    )
+    raise ForeignTenant(f"{label} was refused: {answer}", step, "foreign tenant")
 
 
 def require_unowned(label: str, tags: Iterable[str], prefix: str) -> None:
@@ -119,10 +124,10 @@ def require_unowned(label: str, tags: Iterable[str], prefix: str) -> None:
     if not tenants_of(tags, prefix):
         return
     raise Conflict(
-        attempted=f"{label} was refused",
-        answer="it has the tag of a tenant, the task has no tenant, and require_tenant is set",
-        next_step="Set tenant, or choose another name or vmid",
-        reason="require_tenant",
+        f"{label} was refused: it has the tag of a tenant, the task has no tenant, and "
+        "require_tenant is set",
+        "Set tenant, or choose another name or vmid",
+        "require_tenant",
     )
 
 
@@ -153,10 +158,9 @@ def require_own_source(
         label = str(row.vmid)
         answer = f"it belongs to another tenant, not to {tenant_tag}"
     raise ForeignTenant(
-        attempted=f"Source {label} was not cloned",
-        answer=answer,
-        next_step=f"Choose a template of this tenant or one without a tenant, or {_SHARE}",
-        reason="foreign tenant",
+        f"Source {label} was not cloned: {answer}",
+        f"Choose a template of this tenant or one without a tenant, or {_SHARE}",
+        "foreign tenant",
     )
 
 
@@ -176,10 +180,10 @@ def require_own_volume(
         require_own_source(row, row.tags, tenant_tag, prefix, shared)
     elif str(owner) not in shared:
         raise ForeignTenant(
-            attempted=f"Volume {volume} was refused",
-            answer=f"it is a disk of VM {owner}, which is not known to be {tenant_tag}'s",
-            next_step="Choose an image, or list the VM in shared_sources",
-            reason="foreign tenant",
+            f"Volume {volume} was refused: it is a disk of VM {owner}, which is not known to be "
+            f"{tenant_tag}'s",
+            "Choose an image, or list the VM in shared_sources",
+            "foreign tenant",
         )
 
 
@@ -219,10 +223,10 @@ def find_template(
     places = {(row.node, version_of(row.tags)) for row in same}
     if len(places) < len(same):
         raise Conflict(
-            attempted=f"Template '{name}' could not be chosen",
-            answer=f"{len(same)} templates have that name: {_places(same)}",
-            next_step="Name the one you mean by its VMID",
-            reason="ambiguous template",
+            f"Template '{name}' could not be chosen: {len(same)} templates have that name: "
+            f"{_places(same)}",
+            "Name the one you mean by its VMID",
+            "ambiguous template",
         )
     if not same:
         return None
@@ -258,13 +262,59 @@ def require_template(found: VmRow | None, source: str, names: list[str]) -> VmRo
         what = "VM of that number"
     listed = ", ".join(names) or "none"
     raise NotFound(
-        attempted=f"Template {source} could not be cloned",
-        answer=f"no {what} is visible; templates are {listed}",
-        next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
-        reason="template missing",
+        f"Template {source} could not be cloned: no {what} is visible; templates are {listed}",
+        "Check the spelling, and that the token has VM.Audit and VM.Clone on it",
+        "template missing",
     )
 
 
 def _places(rows: Iterable[VmRow]) -> str:
     ordered = sorted(rows, key=_BY_VMID)
     return ", ".join(f"{row.vmid} on {row.node}" for row in ordered)
+
+
+def locate(
+    client: Client,
+    cluster: ClusterState,
+    *,
+    vmid: int | None = None,
+    name: str | None = None,
+    tenant_tag: str | None = None,
+    prefix: str = PREFIX,
+) -> tuple[VmRow | None, ClusterState]:
+    """Return the row of a VM, None if it does not exist, and the cluster state that was searched.
+
+    If the listing lacks the name, or shows it more than once, the nodes are asked: the listing can
+    show a VM under the name of a removed VM. Raises Conflict if several VMs have the name.
+    """
+
+    def search(state: ClusterState) -> VmRow | None:
+        return find_vm(state, vmid=vmid, name=name, tenant_tag=tenant_tag, prefix=prefix)
+
+    try:
+        row = search(cluster)
+    except Conflict:
+        row = None
+    if row is not None or vmid is not None:
+        return row, cluster
+    cluster = with_names(client, cluster)
+    return search(cluster), cluster
+
+
+def locate_by_name(
+    client: Client, cluster: ClusterState, name: str, tenant_tag: str | None, prefix: str
+) -> tuple[VmRow | None, ClusterState]:
+    """Return the same for a name, after the node of the VM has confirmed it.
+
+    For callers that do not read the configuration of the VM before they act. If the VM has been
+    given to another tenant since the listing, its row is returned, and the caller refuses it.
+    """
+    chosen: dict[str, Any] = {"name": name, "tenant_tag": tenant_tag, "prefix": prefix}
+    row, cluster = locate(client, cluster, **chosen)
+    if row is None or row.node in cluster.queried_nodes:
+        return row, cluster
+    cluster = query_nodes(client, cluster, {row.node})
+    confirmed = cluster.vms.get(row.vmid)
+    if confirmed is not None and confirmed.name == name:
+        return confirmed, cluster
+    return locate(client, cluster, **chosen)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.arguments.options import did_you_mean
+from ...core.arguments.options import HINT, did_you_mean
 from ...core.errors import FleetError, NotFound
 from ...core.failures.classify import CHECK_NODE
 from ...core.formatting import first_of
@@ -53,22 +53,31 @@ def given_names(kinds: Mapping[str, str], params: Mapping[str, Any]) -> GivenNam
     """Return the kind and the names of each option that names something (pure).
 
     An empty name means unset. A tenant and tags do not select guests if the task names its guests.
+    The part C(*) of an option stands for every key of a table.
     """
     found: GivenNames = {}
     names_guests = any(params.get(key) for key in ("name", "vmid", "vms"))
     for option, kind in kinds.items():
-        value: Any = params
-        for part in option.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if isinstance(value, str):
-            value = [value]
-        elif isinstance(value, Mapping):
-            value = list(value.values() if kind in _TRANSLATED else value)
-        if not isinstance(value, list) or (names_guests and option in ("tenant", "tags")):
-            continue
-        names = [str(name) for name in value if name not in (None, "")]
-        if names:
+        names: list[str] = []
+        for value in _values_of(params, option.split(".")):
+            if isinstance(value, str):
+                value = [value]
+            elif isinstance(value, Mapping):
+                value = list(value.values() if kind in _TRANSLATED else value)
+            if isinstance(value, list):
+                names += [str(name) for name in value if name not in (None, "")]
+        if names and not (names_guests and option in ("tenant", "tags")):
             found[option] = (kind, names)
+    return found
+
+
+def _values_of(table: Any, path: Sequence[str]) -> list[Any]:
+    if not path:
+        return [table]
+    found: list[Any] = []
+    for key, value in table.items() if isinstance(table, Mapping) else ():
+        if path[0] in (key, "*"):
+            found += _values_of(value, path[1:])
     return found
 
 
@@ -78,24 +87,29 @@ def check_names(client: Client, cluster: ClusterState, given: GivenNames, prefix
     `given` has the kind and the names by option. Raises NotFound for another name that names
     nothing. One more request if a tenant has no guest.
     """
-    found: list[tuple[str, str, NotFound]] = []
-    for option, (kind, names) in given.items():
-        for name in names:
-            error = find_unknown(client, cluster, option, kind, name, prefix)
-            if error is not None:
-                found.append((option, kind, error))
-    return _warnings_of(found)
+    return check_names_at([(client, cluster)], given, prefix, _WARNED)
 
 
-def _warnings_of(found: Sequence[tuple[str, str, NotFound]]) -> list[str]:
-    """Return the warnings about names that name nothing, each with its option and kind. Raises the
-    first error of another kind (pure).
+def check_names_at(
+    sites: Sequence[tuple[Client, ClusterState]],
+    given: GivenNames,
+    prefix: str,
+    warned: Collection[str],
+) -> list[str]:
+    """Do the same at several sites: a name names nothing if no site has it. `warned` are the kinds
+    with a warning.
     """
     warnings: list[str] = []
-    for option, kind, error in found:
-        if kind not in _WARNED:
-            raise error
-        warnings.append(f"{option}: {error.answer}")
+    for option, (kind, names) in given.items():
+        for name in names:
+            found = [find_unknown(*site, option, kind, name, prefix) for site in sites]
+            errors = [error for error in found if error is not None]
+            if not errors or len(errors) < len(sites):
+                continue
+            error = next((one for one in errors if HINT in one.answer), errors[0])
+            if kind not in warned:
+                raise error
+            warnings.append(f"{option}: {error.answer}")
     return warnings
 
 
@@ -160,10 +174,10 @@ def unknown(option: str, noun: str, name: str, known: Collection[str]) -> NotFou
     """Return the error for a name of an option that names nothing (pure)."""
     listed = first_of(sorted(known), 20) or "none"
     return NotFound(
-        attempted=f"{option} was refused",
-        answer=f"there is no {noun} '{name}' that this login can see{did_you_mean(name, known)}",
-        next_step=f"Correct the name; visible {noun}s: {listed}",
-        reason=f"unknown {noun}",
+        f"{option} was refused: there is no {noun} '{name}' that this login can "
+        f"see{did_you_mean(name, known)}",
+        f"Correct the name; visible {noun}s: {listed}",
+        f"unknown {noun}",
     )
 
 
@@ -199,12 +213,14 @@ def require_listed(client: Reader, option: str, kind: str, names: Collection[str
 
 
 def require_nodes_of_sites(
-    option: str, names: Collection[str], sites: Collection[ClusterState | None]
+    option: str, names: Collection[str], sites: Collection[Collection[str] | None]
 ) -> None:
-    """Raise NotFound for a node that no site has, unless a site could not be read (pure)."""
+    """Raise NotFound for a node that no site has, unless a site could not be read (pure).
+
+    `sites` are the nodes of each site.
+    """
     if None not in sites:
-        known: set[str] = set().union(*(site.nodes for site in sites if site is not None))
-        require_known(option, NODE, names, known)
+        require_known(option, NODE, names, set().union(*filter(None, sites)))
 
 
 def require_known(option: str, noun: str, names: Collection[str], known: Collection[str]) -> None:

@@ -20,9 +20,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...core.clock import poll
 from ...core.errors import BeingRestored, FleetError, RestoreFailed
 from ...core.formatting import first_of
-from ...core.poll import poll
 from ..state import ClusterState, VmRow, query_nodes, read_config
 from ..tenant import tenants_of
 
@@ -167,7 +167,25 @@ def _require_no_restore(
     restore: _Restore | None, attempted: str, path: tuple[str | int, ...]
 ) -> None:
     if restore is not None:
-        raise _being_restored(attempted, path, restore)
+        label, node = _label(path), path[1]
+        answer = f"{label} is being restored, and has neither name nor tags until then"
+        next_step = "Run this again when the restore is complete"
+        if not restore.upid:
+            answer = (
+                f"{label} has neither name nor disks, as during a restore; its tasks are visible with"
+                f" {_AUDIT} on /nodes/{node} only"
+            )
+            next_step = (
+                f"Run this again later; if no restore of {_guest(path)} runs, one has failed: restore"
+                " it again or remove it"
+            )
+        raise BeingRestored(
+            f"{attempted}: {answer}",
+            next_step,
+            "being restored",
+            upid=restore.upid,
+            details={"vmid": path[3]},
+        )
 
 
 def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> None:
@@ -209,12 +227,10 @@ def require_no_restore(config: Mapping[str, Any], attempted: str, vmid: int, nod
     if not is_bare(config):
         return
     raise BeingRestored(
-        attempted=attempted,
-        answer=(
-            f"VM {vmid} on node {node} has neither name nor disks any more: a restore has started"
-        ),
-        next_step="Run this again when the restore is complete",
-        reason="being restored",
+        f"{attempted}: VM {vmid} on node {node} has neither name nor disks any more: a restore "
+        "has started",
+        "Run this again when the restore is complete",
+        "being restored",
         details={"vmid": vmid},
     )
 
@@ -226,13 +242,10 @@ def require_restore_succeeded(
     if not is_bare(config):
         return
     raise RestoreFailed(
-        attempted=attempted,
-        answer=(
-            f"VM {vmid} on node {node} has the VMID that follows from this name, and neither name"
-            " nor disks: a restore of it has failed"
-        ),
-        next_step=f"Restore the backup again, or remove VM {vmid}",
-        reason="restore failed",
+        f"{attempted}: VM {vmid} on node {node} has the VMID that follows from this name, and "
+        "neither name nor disks: a restore of it has failed",
+        f"Restore the backup again, or remove VM {vmid}",
+        "restore failed",
         details={"vmid": vmid},
     )
 
@@ -258,31 +271,6 @@ def _find_restore(client: Client, vmid: int, node: str) -> _Restore:
     path = f"/nodes/{node}"
     held = client.get("access", "permissions", path=path)
     return _Restore(is_finished=_AUDIT in held.get(path, {}))
-
-
-def _being_restored(
-    attempted: str, path: tuple[str | int, ...], restore: _Restore
-) -> BeingRestored:
-    label, node = _label(path), path[1]
-    answer = f"{label} is being restored, and has neither name nor tags until then"
-    next_step = "Run this again when the restore is complete"
-    if not restore.upid:
-        answer = (
-            f"{label} has neither name nor disks, as during a restore; its tasks are visible with"
-            f" {_AUDIT} on /nodes/{node} only"
-        )
-        next_step = (
-            f"Run this again later; if no restore of {_guest(path)} runs, one has failed: restore"
-            " it again or remove it"
-        )
-    return BeingRestored(
-        attempted=attempted,
-        answer=answer,
-        next_step=next_step,
-        reason="being restored",
-        upid=restore.upid,
-        details={"vmid": path[3]},
-    )
 
 
 def _label(path: tuple[str | int, ...]) -> str:

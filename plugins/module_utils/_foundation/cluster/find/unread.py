@@ -30,13 +30,10 @@ def require_readable(cluster: ClusterState, label: str, may_be: Callable[[VmRow]
     vmids = sorted(row.vmid for row in unread)
     places = _places(unread)
     raise NodeUnhealthy(
-        attempted=f"{label} could not be found",
-        answer=(
-            f"it may be {_one_of(vmids)} on {places}, which cannot be read while the node does not"
-            " answer"
-        ),
-        next_step="Bring the node back, or give the vmid of the VM that you mean",
-        reason="name not readable",
+        f"{label} could not be found: it may be {_one_of(vmids)} on {places}, which cannot be "
+        "read while the node does not answer",
+        "Bring the node back, or give the vmid of the VM that you mean",
+        "name not readable",
         details={"vmids": vmids},
     )
 

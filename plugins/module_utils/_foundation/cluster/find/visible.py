@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...api.access.privileges import Privileges
 from ...core.errors import PermissionDenied, VmidTaken
 from ..state import ClusterState, node_of
 
@@ -54,10 +55,9 @@ def require_no_hidden_storages(hidden: Sequence[str], attempted: str) -> None:
     listed = ", ".join(hidden)
     paths = ", ".join(f"/storage/{name}" for name in hidden)
     raise PermissionDenied(
-        attempted=attempted,
-        answer=f"this user or token cannot see whether storage {listed} exists",
-        next_step=f"Check the name, and give it Datastore.Audit on {paths}",
-        reason="hidden storage",
+        f"{attempted}: this user or token cannot see whether storage {listed} exists",
+        f"Check the name, and give it Datastore.Audit on {paths}",
+        "hidden storage",
         details={"storages": list(hidden)},
     )
 
@@ -72,6 +72,14 @@ def sees_all_guests(client: Reader) -> bool:
     return bool((answer.get("/vms") or {}).get("VM.Audit"))
 
 
+def sees_tasks(client: Client, nodes: Iterable[str]) -> bool:
+    """Return whether the caller sees the tasks of all users on these nodes (pve-manager:
+    API2/Tasks.pm, node_tasks).
+    """
+    held = Privileges(client.privileges())
+    return all("Sys.Audit" in held.on(f"/nodes/{node}") for node in nodes)
+
+
 def require_all_guests_visible(
     is_complete: bool, attempted: str, otherwise: str = ", or set force=true"
 ) -> None:
@@ -79,10 +87,9 @@ def require_all_guests_visible(
     if is_complete:
         return
     raise PermissionDenied(
-        attempted=attempted,
-        answer="this user or token does not see all guests, and a hidden one may use it",
-        next_step=f"Give it VM.Audit on /vms{otherwise}",
-        reason="hidden guests",
+        f"{attempted}: this user or token does not see all guests, and a hidden one may use it",
+        f"Give it VM.Audit on /vms{otherwise}",
+        "hidden guests",
         details={"privilege": "VM.Audit", "acl_path": "/vms"},
     )
 
@@ -98,12 +105,7 @@ def require_no_other_kind(
 
 def taken(attempted: str, answer: str) -> VmidTaken:
     """Return the error of a VMID that another guest has."""
-    return VmidTaken(
-        attempted=attempted,
-        answer=answer,
-        next_step="Choose another vmid, or leave it out",
-        reason="taken vmid",
-    )
+    return VmidTaken(f"{attempted}: {answer}", "Choose another vmid, or leave it out", "taken vmid")
 
 
 @dataclass(frozen=True)
@@ -134,15 +136,13 @@ def require_visible(sight: VmidVisibility, vmid: int | None, attempted: str) -> 
     guest = f"a VM or container with the number {vmid}"
     if sight.created:
         raise VmidTaken(
-            attempted=attempted,
-            answer=f"{guest} was created a moment ago, or is being created",
-            next_step="Run this again when it is complete",
-            reason="taken vmid",
+            f"{attempted}: {guest} was created a moment ago, or is being created",
+            "Run this again when it is complete",
+            "taken vmid",
         )
     raise PermissionDenied(
-        attempted=attempted,
-        answer=f"{guest} exists that this user or token may not see",
-        next_step=f"Check the number, or give the user (and its token) VM.Audit on /vms/{vmid}",
-        reason="VM not visible",
+        f"{attempted}: {guest} exists that this user or token may not see",
+        f"Check the number, or give the user (and its token) VM.Audit on /vms/{vmid}",
+        "VM not visible",
         details={"privilege": "VM.Audit", "acl_path": f"/vms/{vmid}"},
     )
