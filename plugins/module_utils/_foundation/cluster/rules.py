@@ -105,8 +105,8 @@ def read_rules(options: Mapping[str, Any] | None) -> PlacementRules:
         cpu_overcommit=_ratio_of(given, "cpu_overcommit"),
         storage_overcommit=storage_overcommit or STORAGE_OVERCOMMIT,
         memory_overcommit=_ratio_of(given, "memory_overcommit"),
-        affinity=_matches(given, "affinity"),
-        anti_affinity=_matches(given, "anti_affinity"),
+        affinity=read_selectors(given, "affinity"),
+        anti_affinity=read_selectors(given, "anti_affinity"),
         required=given.get("affinity_policy") != "preferred",
         keep=_keep_of(given),
         given=bool(options),
@@ -199,15 +199,18 @@ def ratio(value: float | None, what: str) -> float | None:
     return float(value)
 
 
-def _matches(given: Mapping[str, Any], key: str) -> tuple[VmSelector, ...]:
+def read_selectors(
+    given: Mapping[str, Any], key: str, option: str = "placement"
+) -> tuple[VmSelector, ...]:
+    """Return the other VMs that a key of the option names. Raises ValidationFailed."""
     found: list[VmSelector] = []
-    for text in given.get(key, ()):
+    for text in given.get(key) or ():
         if text == _BY_NAME:
             step = "Write it as name:db-*"
-            raise validate.refused(f"placement.{key}", text, "names nothing", step)
+            raise validate.refused(f"{option}.{key}", text, "names nothing", step)
         if text.startswith(_BY_NAME):
             found.append(VmSelector(text))
             continue
-        tag = validate.tag(text, f"placement.{key}")
+        tag = validate.tag(text, f"{option}.{key}")
         found.append(VmSelector(tag))
     return tuple(found)

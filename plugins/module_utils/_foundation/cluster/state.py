@@ -174,8 +174,10 @@ class ClusterState:
         return frozenset(row.storage for row in self.storages if row.shared)
 
 
-def fetch_cluster_state(client: Client, types: Collection[str]) -> ClusterState:
-    """Return the cluster state for work on guests of these kinds; one request."""
+def fetch_cluster_state(client: Client, types: Collection[str] = GUEST_TYPES) -> ClusterState:
+    """Return the cluster state for work on guests of these kinds, by default of all kinds; one
+    request.
+    """
     now = client.clock.monotonic()
     rows = client.get("cluster", "resources")
     cluster = cluster_state_of(rows, types)

@@ -144,11 +144,10 @@ def blank_owner(option: str, place: str = "") -> ValidationFailed:
     if option == "tenant_prefix":
         without = f"for the default, {PREFIX}"
     return ValidationFailed(
-        attempted=f"{place or option} was refused",
-        answer="it is given without a value, such as that of a variable that is empty",
-        next_step=f"Give it a value, or leave it out {without}",
-        reason=option,
-        dispatched=False,
+        f"{place or option} was refused: it is given without a value, such as that of a variable "
+        "that is empty",
+        f"Give it a value, or leave it out {without}",
+        option,
     )
 
 

@@ -156,9 +156,9 @@ def comes_early(vmid: int, vmid_range: VmidRange, tenant_tag: str, name: str, co
 def _range_is_full(vmid_range: VmidRange) -> QuotaExceeded:
     first, last = vmid_range
     return QuotaExceeded(
-        attempted="A VMID could not be chosen",
-        answer=f"all {last - first + 1} numbers from {first} to {last} are taken",
-        next_step="Widen vmid_range or remove VMs",
-        reason="no free VMID",
+        f"A VMID could not be chosen: all {last - first + 1} numbers from {first} to {last} are "
+        "taken",
+        "Widen vmid_range or remove VMs",
+        "no free VMID",
         details={"band": [first, last], "taken": last - first + 1},
     )

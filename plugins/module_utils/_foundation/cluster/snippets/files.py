@@ -81,16 +81,14 @@ class LocalDirectory:
     def _require(self) -> None:
         if not os.path.isdir(self.path):
             raise ConfigurationError(
-                attempted="The snippets could not be read",
-                answer=f"there is no directory {self.path}",
-                next_step=_SET_DIRECTORY,
-                reason="snippet",
+                f"The snippets could not be read: there is no directory {self.path}",
+                _SET_DIRECTORY,
+                "snippet",
             )
 
     def _failure(self, name: str, verb: str, why: str) -> ConfigurationError:
         return ConfigurationError(
-            attempted=f"Snippet {os.path.join(self.path, name)} could not be {verb}",
-            answer=why,
-            next_step="Check snippet_directory and its rights on the machine where the task runs",
-            reason="snippet",
+            f"Snippet {os.path.join(self.path, name)} could not be {verb}: {why}",
+            "Check snippet_directory and its rights on the machine where the task runs",
+            "snippet",
         )

@@ -151,11 +151,9 @@ chmod {mode_of(data):o} "$beside" && sync "$beside" && mv -f "$beside" {shlex.qu
         if status in (0, _NO_FILE):
             return status, out
         raise ConfigurationError(
-            attempted=f"The snippets at {self.path} could not be {verb}",
-            answer=_cause(status, err),
-            next_step="Check that ssh to the node works without a password, and the rights of the"
-            " user there",
-            reason="ssh",
+            f"The snippets at {self.path} could not be {verb}: {_cause(status, err)}",
+            "Check that ssh to the node works without a password, and the rights of the user there",
+            "ssh",
         )
 
 

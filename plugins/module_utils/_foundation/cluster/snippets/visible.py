@@ -2,17 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lists the snippets that a node sees, and writes new snippets, which the node must see."""
+"""Lists the snippets that a node sees, and writes new snippets, which the node must see; checks
+whether a directory contains the snippets of a storage.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import NoReturn
 
 from ...api.client import Client
+from ...core.clock import poll
 from ...core.errors import ConfigurationError, PermissionDenied
-from ...core.poll import poll
+from ...core.formatting import first_of
 from .files import SnippetDirectory
-from .place import SET_DIRECTORY
 
 # Seconds until a node sees a new file on a network storage (nfs: acdirmin is 30).
 _APPEARANCE = 40.0
@@ -55,10 +58,10 @@ def put_snippet(
 def _raise_unseen(volume: str, node: str) -> NoReturn:
     """Raise ConfigurationError for a new snippet that the node does not see (pure)."""
     raise ConfigurationError(
-        attempted=f"Snippet {volume} could not be used",
-        answer=f"node {node} does not see the file that was written; it was removed again",
-        next_step=SET_DIRECTORY,
-        reason="snippet not visible",
+        f"Snippet {volume} could not be used: node {node} does not see the file that was written; "
+        "it was removed again",
+        SET_DIRECTORY,
+        "snippet not visible",
     )
 
 
@@ -77,3 +80,37 @@ def _appears(client: Client, volume: str, node: str) -> bool:
         if listed is None or name in listed:
             return True
     return False
+
+
+SET_DIRECTORY = (
+    "Set snippet_directory to where the snippets of that storage are mounted on the machine where"
+    " the task runs"
+)
+
+
+def unchecked(volume: str) -> str:
+    """Return the warning about a snippet that the caller may not see."""
+    return (
+        f"Whether a node sees {volume} could not be checked: that needs Datastore.Allocate on its"
+        " storage"
+    )
+
+
+def why_elsewhere(
+    name: str, before: AbstractSet[str], listed: AbstractSet[str], after: AbstractSet[str]
+) -> str | None:
+    """Return the reason why a directory cannot contain the snippets of a storage, or None.
+
+    `before` and `after` are the files of the directory right before and after `listed` was read,
+    because others may write files in between.
+    """
+    if name in before - listed:
+        return f"the directory has {name}, and the storage does not"
+    if name in listed - after:
+        return f"the storage has {name}, and the directory does not"
+    if before and not listed:
+        return f"the directory has {first_of(sorted(before))}, and the storage has no snippet"
+    if listed and listed.isdisjoint(after):
+        files = first_of(sorted(after)) or "no file"
+        return f"the storage has {first_of(sorted(listed))}, and the directory has {files}"
+    return None

@@ -41,7 +41,28 @@ def read_contents(client: Client, cluster: ClusterState, content: str) -> Storag
             places.setdefault((row.storage, row.place), []).append(row)
 
     def read(rows: list[StorageRow]) -> list[Mapping[str, Any]] | FleetError:
-        return _read_one(client, cluster, rows, content)
+        """Return the volumes from the first node that lists them, or the last error."""
+        failure: FleetError | None = None
+        for row in rows:
+            why = _why_unreadable(row, cluster)
+            if why:
+                failure = failure or NodeUnhealthy(
+                    f"Could not list storage {row.storage}: {why}", "Repair it", "storage down"
+                )
+                continue
+            path = ("nodes", row.node, "storage", row.storage, "content")
+            attempted = f"Could not list storage {row.storage} on node {row.node}"
+            try:
+                answer: list[Mapping[str, Any]] = client.get(
+                    *path, content=content, attempted=attempted
+                )
+            except FleetError as error:
+                failure = error
+                if isinstance(error, _DOWN):
+                    continue
+                break
+            return answer
+        return failure or FleetError()
 
     volumes: list[tuple[StorageRow, Mapping[str, Any]]] = []
     unread: list[tuple[StorageRow, FleetError]] = []
@@ -89,37 +110,6 @@ def disk_sizes(found: StorageContents) -> dict[int, int]:
     for vmid, size in sizes.values():
         used[vmid] = used.get(vmid, 0) + size
     return used
-
-
-def _read_one(
-    client: Client, cluster: ClusterState, rows: list[StorageRow], content: str
-) -> list[Mapping[str, Any]] | FleetError:
-    """Return the volumes of a storage from the first node that lists them, or the last error."""
-    failure: FleetError | None = None
-    for row in rows:
-        why = _why_unreadable(row, cluster)
-        if why:
-            failure = failure or NodeUnhealthy(
-                attempted=f"Could not list storage {row.storage}",
-                answer=why,
-                next_step="Repair it",
-                reason="storage down",
-                dispatched=False,
-            )
-            continue
-        path = ("nodes", row.node, "storage", row.storage, "content")
-        attempted = f"Could not list storage {row.storage} on node {row.node}"
-        try:
-            answer: list[Mapping[str, Any]] = client.get(
-                *path, content=content, attempted=attempted
-            )
-        except FleetError as error:
-            failure = error
-            if isinstance(error, _DOWN):
-                continue
-            break
-        return answer
-    return failure or FleetError()
 
 
 def _why_unreadable(row: StorageRow, cluster: ClusterState) -> str:

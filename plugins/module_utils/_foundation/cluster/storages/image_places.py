@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core import validate
+from ...core.arguments.options import did_you_mean
 from ...core.errors import ConfigurationError
 from .images import ImageVersion, parse_version, version_key, version_of
 
@@ -72,8 +73,14 @@ def places_of(wanted: ImageRequest, cluster: Row, guests: Sequence[Row]) -> list
     """Return the places of a version; a shared storage is one place.
 
     `cluster` is the result of module cluster_info, `guests` are the guests of the cluster. Raises
-    ConfigurationError for a node that is unknown or offline, or that has none of the storages.
+    ConfigurationError for a storage that does not exist, and for a node that is unknown or offline,
+    or that has none of the storages.
     """
+    storages = {row["storage"] for row in cluster["storages"]}
+    for name in wanted.storages:
+        if name not in storages:
+            hint = did_you_mean(name, storages)
+            raise _misplaced(wanted.image, f"there is no storage '{name}'{hint}")
     by_place: dict[tuple[str, str], list[str]] = {}
     for node in _nodes(wanted, cluster):
         storage = _storage_on(node, wanted, cluster)
@@ -111,10 +118,9 @@ def _storage_on(node: str, wanted: ImageRequest, cluster: Row) -> Row:
 
 def _misplaced(image: ImageVersion, answer: str) -> ConfigurationError:
     return ConfigurationError(
-        attempted=f"Image {image.label} was not published",
-        answer=answer,
-        next_step="Correct image_nodes and image_storages",
-        reason="image place",
+        f"Image {image.label} was not published: {answer}",
+        "Correct image_nodes and image_storages",
+        "image place",
     )
 
 

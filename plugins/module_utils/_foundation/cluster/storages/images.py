@@ -106,11 +106,10 @@ def with_version(rows: Sequence[VmRow], version: str | None, name: str) -> list[
         return same
     versions = sorted({image_of(row).version for row in versioned}, key=version_key)
     raise NotFound(
-        attempted=f"Image '{name}@{version}' could not be cloned",
-        answer=f"no template '{name}' that can be cloned has this version; there are"
-        f" {', '.join(versions) or 'none with a version'}",
-        next_step="Name one of these versions, or publish the image with the role pve.fleet.image",
-        reason="version missing",
+        f"Image '{name}@{version}' could not be cloned: no template '{name}' that can be cloned "
+        f"has this version; there are {', '.join(versions) or 'none with a version'}",
+        "Name one of these versions, or publish the image with the role pve.fleet.image",
+        "version missing",
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .images import VersionKey, version_key
 
-_FILE = re.compile(r"^(?P<stem>.+?)\.tar(?:\.\w+)?$")
+_FILE = re.compile(r"^(?P<stem>.+?)\.tar(?:\.\w+)?\Z")
 
 
 @dataclass(frozen=True)

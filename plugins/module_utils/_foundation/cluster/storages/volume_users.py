@@ -75,8 +75,8 @@ def read_users_of_owner(
     client: Client, vmid: int, node: str, cluster: ClusterState
 ) -> tuple[list[VolumeUser], list[str]]:
     """Return the other guests that use a volume with this VMID, and warnings about guests that
-    could not be read; one request for each guest that can use a volume of the node, and more for a
-    guest whose present state follows a snapshot.
+    could not be read; two requests for each guest that can use a volume of the node, and one for
+    each snapshot.
     """
     attempted = f"Could not find out what uses the volumes of guest {vmid}"
     storages = [row for row in cluster.storages if row.content & _DISKS]
@@ -93,7 +93,7 @@ def read_users_of_owner(
 
     def read(row: VmRow) -> VolumeUser | str:
         try:
-            return _user(client, row, names, attempted, deep=False)
+            return _user(client, row, names, attempted)
         except FleetError as error:
             if isinstance(error, NotFound) and node_of(client, row.vmid) in (None, row.node):
                 return VolumeUser(row, (), ())  # it was removed, and the listing still has it
@@ -104,19 +104,13 @@ def read_users_of_owner(
     return users, [user for user in found if isinstance(user, str)]
 
 
-def _user(
-    client: Reader, row: VmRow, names: _Names, attempted: str, *, deep: bool = True
-) -> VolumeUser:
-    """Return a guest with the options that name a volume. Without `deep` its snapshots are read
-    only if its present state follows one.
-    """
+def _user(client: Reader, row: VmRow, names: _Names, attempted: str) -> VolumeUser:
+    """Return a guest with the options that name a volume."""
     options = client.get(*row.path, "pending", attempted=attempted) or []
     values = {option["key"]: option.get("value") for option in options}
     name = str(values.get("name") or values.get("hostname") or "")  # the listing may lack it
-    places = list(_places(options, names))
-    if deep or "parent" in values:
-        places += _held(client, row.path, names, attempted)
-    return VolumeUser(replace(row, name=name), parse_tags(values.get("tags")), tuple(places))
+    places = (*_places(options, names), *_held(client, row.path, names, attempted))
+    return VolumeUser(replace(row, name=name), parse_tags(values.get("tags")), places)
 
 
 def volume_pattern(volid: str, *, clones: bool = True) -> re.Pattern[str]:
@@ -147,7 +141,11 @@ def _places(options: Iterable[Mapping[str, Any]], names: _Names) -> Iterator[str
 def _held(
     client: Reader, path: tuple[str | int, ...], names: _Names, attempted: str
 ) -> Iterator[str]:
-    """Yield the options of snapshots that name the volume; one request, and one for each."""
+    """Yield the options of snapshots that name the volume; one request, and one for each.
+
+    A guest can have snapshots although its present state follows none: PVE removes the reference to
+    a first snapshot that is deleted (pve-guest-common: AbstractConfig.pm, snapshot_delete).
+    """
     for snapshot in client.get(*path, "snapshot", attempted=attempted) or []:
         name = snapshot["name"]
         if name == "current":
