@@ -1,12 +1,13 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time as a value, so that tests need not wait."""
+"""Time as a value, so that tests need not wait, and pauses that grow while code waits."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 
 class Clock:
@@ -51,3 +52,23 @@ class Stoppable(Clock):
             self._clock.sleep(seconds)
         if self._stopped.is_set():
             raise self._error
+
+
+def poll(
+    clock: Clock, seconds: float, *, first: float = 0.25, longest: float = 2.0, factor: float = 1.5
+) -> Iterator[float]:
+    """Yield the remaining seconds: at once, after each pause, and a last time at the deadline.
+
+    The pauses grow from `first` to `longest` seconds; the last one is cut to the remaining time.
+    The code after the loop handles the timeout: `for remaining in poll(clock, 300): if is_done():
+    return`, then raise.
+    """
+    deadline = clock.monotonic() + seconds
+    pause = first
+    while True:
+        yield max(0.0, deadline - clock.monotonic())
+        remaining = deadline - clock.monotonic()  # the caller's check has taken time
+        if remaining <= 0:
+            return
+        clock.sleep(min(pause, remaining))
+        pause = min(longest, pause * factor)

@@ -6,30 +6,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from typing import Any
 
 from .formatting import as_sentence, printable
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class FleetError(Exception):
     """A failure that a person can act on: the attempted action, the answer, and the next step.
 
+    A refusal is `Conflict("attempted: answer", "next step", "reason")`: the text as people read it.
     `status`, `method` and `path` belong to the request, `upid` is the task. By default the category
-    decides about `retryable`. `dispatched` is whether the request reached Proxmox VE: True, False,
-    or None if unknown. `log` is the end of the task's log. `parameters` contains the cause of each
-    refused parameter. `details` contains figures or lists that explain the failure; they appear
-    under `error` in the result.
+    decides about `retryable`. `dispatched` is whether the request of a NetworkError reached Proxmox
+    VE: True, False, or None if unknown. `log` is the end of the task's log. `parameters` contains
+    the cause of each refused parameter. `details` contains figures or lists that explain the
+    failure; they appear under `error` in the result. `report` has the lines to print, such as one
+    for each refused guest.
     """
 
     category = "InternalError"
     retryable_by_default = False
 
-    attempted: str = ""
-    answer: str = ""
+    refusal: InitVar[str] = ""
     next_step: str = ""
     reason: str = ""
+    keywords: KW_ONLY
+    attempted: str = ""
+    answer: str = ""
     status: int | None = None
     method: str = ""
     path: str = ""
@@ -40,8 +44,11 @@ class FleetError(Exception):
     log: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    report: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, refusal: str) -> None:
+        if refusal:
+            self.attempted, _colon, self.answer = refusal.partition(": ")
         if self.retryable is None:
             self.retryable = self.retryable_by_default
         self.log = tuple(self.log)
@@ -103,7 +110,8 @@ class FleetError(Exception):
             error["parameters"] = dict(self.parameters)
         for key, value in self.details.items():
             error.setdefault(key, value)
-        return {"msg": self.message, "error": error}
+        report = {"report": list(self.report)} if self.report else {}
+        return {"msg": self.message, "error": error, **report}
 
     def _fields(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -144,6 +152,15 @@ class NotFound(FleetError):
 class Conflict(FleetError):
     """The state of the object does not allow the action: a taken VMID, a changed digest, another
     tenant, protection.
+    """
+
+    category = "Conflict"
+
+
+class NotApproved(FleetError):
+    """The plan of a run is not the approved one.
+
+    No Conflict: other runs did not cause it, so no step is planned again because of it.
     """
 
     category = "Conflict"
@@ -207,6 +224,10 @@ class BeingRestored(Locked):
     """A restore writes the VM, which has neither name nor tags until it ends."""
 
 
+class NotReached(NetworkError):
+    """No connection to the server was made, so another server of its cluster may answer."""
+
+
 class RestoreFailed(Conflict):
     """A failed restore has left the task's VM without name and disks."""
 
@@ -249,6 +270,10 @@ class NotRunning(Conflict):
 
 class AlreadyTemplate(Conflict):
     """A conversion failed because the VM is a template already."""
+
+
+class AlreadyGrown(Conflict):
+    """A disk could not grow because it has that size already."""
 
 
 class AlreadyMoved(Conflict):

@@ -10,12 +10,17 @@ import fcntl
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from .errors import FleetError
+
+Data = TypeVar("Data")
 
 _TEMPORARY = ".pve-fleet-"
-_MAX_BYTES = 1 << 20  # maximum number of bytes that are read from a file
+_MAX_BYTES = 1 << 20  # bytes that are read from a file, unless the caller names more
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a directory"),
@@ -28,7 +33,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class FileContent:
-    """The content of a regular file, 1 MiB at most, and its permissions such as 0o600."""
+    """The content of a regular file, and its permissions such as 0o600."""
 
     data: bytes = field(repr=False)
     mode: int
@@ -60,8 +65,9 @@ def kind_of(path: str) -> str:
     return ""
 
 
-def read_regular(path: str) -> FileContent | None:
-    """Return the content of a regular file, or None if the file does not exist.
+def read_regular(path: str, max_bytes: int = _MAX_BYTES) -> FileContent | None:
+    """Return the content of a regular file, at most these bytes, or None if the file does not
+    exist.
 
     Raises OSError for anything else. A FIFO does not block, and a link is not followed.
     """
@@ -79,7 +85,22 @@ def read_regular(path: str) -> FileContent | None:
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a regular file")
-        return FileContent(stream.read(_MAX_BYTES), stat.S_IMODE(status.st_mode))
+        return FileContent(stream.read(max_bytes), stat.S_IMODE(status.st_mode))
+
+
+def read_parsed(
+    path: str, parse: Callable[[str], Data], unusable: Callable[[str, str], FleetError]
+) -> Data | None:
+    """Return the parsed text of a file, None without a file. Raises the error that `unusable` makes
+    of the path and the reason.
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return parse(stream.read())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise unusable(path, str(error)) from None
 
 
 def replace_file(path: str, text: str | bytes, mode: int) -> None:

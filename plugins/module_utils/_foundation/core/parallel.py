@@ -43,6 +43,8 @@ def leave_signals_to_the_main_thread() -> None:
 # Requests of one task that read at the same time, and sites that it works on at the same time.
 READS_AT_ONCE = 8
 SITES_AT_ONCE = 16
+# Sites that are only listed: one connection each, and a process may usually open 1,024 files.
+LISTINGS_AT_ONCE = 128
 
 
 def side_by_side(

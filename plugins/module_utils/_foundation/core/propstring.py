@@ -30,6 +30,8 @@ _ANY_CASE = frozenset(
     + ("searchdomain", "vmgenid")
 )
 _ADDRESSES = frozenset(("gw", "gw6", "ip", "ip6"))
+# PVE stores a larger weight as this one (pve-common: CGroup.pm, clamp_cpu_shares).
+_MOST_CPU_UNITS = 10000
 _SEPARATORS = re.compile(r"[,;\s]+")
 _TRUE, _FALSE = frozenset(("1", "on", "yes", "true")), frozenset(("0", "off", "no", "false"))
 
@@ -66,10 +68,7 @@ def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
         return _read(trimmed, fmt)
     except MalformedPropertyString as error:
         raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=str(error),
-            next_step="Write it as PVE does: key=value,key=value",
-            reason=what,
+            f"{what} was refused: {error}", "Write it as PVE does: key=value,key=value", what
         ) from None
 
 
@@ -176,6 +175,8 @@ def plain_number(text: str) -> str:
 
     Other text is returned unchanged.
     """
+    if text.isdecimal():
+        return str(int(text))
     try:
         number = float(text)
     except ValueError:
@@ -217,6 +218,8 @@ def comparable(key: str, value: object, rule: Mapping[str, Any]) -> str:
         return text.lower()
     if key in _ADDRESSES:
         return plain_address(text)
+    if key == "cpuunits" and text.isdecimal():
+        return str(min(int(text), _MOST_CPU_UNITS))
     return text
 
 

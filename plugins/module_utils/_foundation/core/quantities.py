@@ -21,7 +21,7 @@ _READABLE = (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
 # A larger number without a unit can only be bytes: 256 MiB of memory, 1 GiB of a disk, or more.
 _LARGEST_BARE = {MIB: 256 * TIB, GIB: GIB * GIB}
 _SIZE = re.compile(
-    r"^\s*([0-9]{1,18}(?:\.[0-9]{1,60})?)\s*(?:([kmgt])(i?b?)?|(b))?\s*$", re.IGNORECASE
+    r"^\s*([0-9]{1,18}(?:\.[0-9]{1,60})?)\s*(?:([kmgt])(i?b?)?|(b))?\s*\Z", re.IGNORECASE
 )
 
 
@@ -59,9 +59,7 @@ def parse_size(value: object, *, bare: int, what: str) -> int:
 
 
 def _refused(what: str, answer: str, next_step: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=f"{what} was refused", answer=answer, next_step=next_step, reason=what
-    )
+    return ValidationFailed(f"{what} was refused: {answer}", next_step, what)
 
 
 def _not_a_size(value: object, what: str) -> ValidationFailed:

@@ -17,29 +17,29 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .errors import ValidationFailed
+from .errors import NotSupported, ValidationFailed
 from .formatting import formatted
 from .quantities import whole_number
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
-_DNS_NAME = re.compile(rf"^(?:{_LABEL}\.)*{_LABEL}$")
-_TAG = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$", re.IGNORECASE)
-_MAC = re.compile(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}$", re.IGNORECASE)
+_DNS_NAME = re.compile(rf"^(?:{_LABEL}\.)*{_LABEL}\Z")
+_TAG = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*\Z", re.IGNORECASE)
+_MAC = re.compile(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}\Z", re.IGNORECASE)
 # pve-access-control: verify_poolname
-_POOL = re.compile(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
+_POOL = re.compile(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}\Z")
 # pve-access-control: Auth/Plugin.pm, verify_username; AccessControl.pm, token_subid_regex
-_SIMPLE_NAME = re.compile(r"^[A-Za-z0-9.\-_]+$")
-_USER = re.compile(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
-_TOKEN = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
-_REALM = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_SIMPLE_NAME = re.compile(r"^[A-Za-z0-9.\-_]+\Z")
+_USER = re.compile(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+\Z")
+_TOKEN = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+\Z")
+_REALM = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+\Z")
 MIN_USER, MAX_USER = 3, 64
 MAX_REALM = 32
-_STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
-_CONFIG_ID = re.compile(r"^[a-z][a-z0-9_\-]+$", re.IGNORECASE)
+_STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]\Z", re.IGNORECASE)
+_CONFIG_ID = re.compile(r"^[a-z][a-z0-9_\-]+\Z", re.IGNORECASE)
 _LONGEST_CONFIG_ID = 40
-_NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
-_BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
-_VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
+_NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?\Z")
+_BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*\Z")
+_VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+\Z", re.IGNORECASE)
 # The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), each followed by base64.
 _SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
@@ -72,14 +72,19 @@ MIN_VMID = 100
 MAX_VMID = 999999999
 
 
+def require_since(
+    since: tuple[int, ...], version: tuple[int, ...], attempted: str, what: str, next_step: str
+) -> None:
+    """Raise NotSupported for a version of Proxmox VE that does not have `what` yet."""
+    if version < since:
+        first, own = (".".join(map(str, numbers)) for numbers in (since, version))
+        text = f"{attempted}: {what} came with Proxmox VE {first}, and this is {own}"
+        raise NotSupported(text, next_step, "version")
+
+
 def refused(what: str, value: object, why: str, next_step: str) -> ValidationFailed:
     """Return the ValidationFailed for option `what`, which had `value`."""
-    return ValidationFailed(
-        attempted=f"{what} was refused",
-        answer=f"{formatted(value)} {why}",
-        next_step=next_step,
-        reason=what,
-    )
+    return ValidationFailed(f"{what} was refused: {formatted(value)} {why}", next_step, what)
 
 
 def _like(
@@ -344,8 +349,8 @@ def distinct_tenants(names: Iterable[Any], what: str) -> None:
         other = known.setdefault(name.lower(), name)
         if other != name:
             raise ValidationFailed(
-                attempted=f"{what} was refused",
-                answer=f"'{other}' and '{name}' are one tenant, because tags are in lower case",
-                next_step="Merge the two entries, or rename one of them",
-                reason="two entries for one tenant",
+                f"{what} was refused: '{other}' and '{name}' are one tenant, because tags are in "
+                "lower case",
+                "Merge the two entries, or rename one of them",
+                "two entries for one tenant",
             )

@@ -25,6 +25,7 @@ from .versions import NEWEST, SINCE, Version, deciding_versions, is_newer
 
 Release = tuple[int, ...]
 
+_MOST = 2**63 - 1
 _BOOLEANS = frozenset(("0", "1"))
 # Inside a property string, PVE also accepts words (parse_boolean).
 _WORDS = _BOOLEANS | {"on", "off", "yes", "no", "true", "false"}
@@ -62,6 +63,8 @@ def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
 _UNKNOWN = Refusal("property is not defined in schema")
 _MISSING = Refusal("property is missing and it is not optional")
 _HAS_LINE_FEED = Refusal("property contains a line feed")
+# A comma separates the keys of a property string (pve-common: JSONSchema.pm, parse_property_string).
+_HAS_COMMA = Refusal("missing key in comma-separated list property", "has a comma", "Leave it out")
 
 
 def find_refusals(
@@ -137,6 +140,8 @@ def find_part_refusal(
     """
     if _LINE_FEED.search(text):
         return _HAS_LINE_FEED
+    if "," in text:
+        return _HAS_COMMA
     value = _Value(key, text, schema)
     if is_newer(server):
         return value.refusal_of(name, NEWEST, lenient=True)
@@ -306,7 +311,8 @@ def _refusal_of_number(text: str, rule: Mapping[str, Any]) -> Refusal | None:
             f"is not {article} {kind}",
             "Write a number",
         )
-    low, high = rule.get("minimum"), rule.get("maximum")
+    # Perl has integers of 64 bits (perlnumber).
+    low, high = rule.get("minimum"), rule.get("maximum", _MOST if kind == "integer" else None)
     if low is not None and float(text) < low:
         return Refusal(
             f"value must have a minimum value of {low}", "is out of range", _range(low, high)

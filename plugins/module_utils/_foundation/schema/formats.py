@@ -105,7 +105,7 @@ _DRIVE_DEFAULTS = {
 }
 _DRIVES = ("ide[n]", "sata[n]", "scsi[n]", "virtio[n]")
 
-_INDEXED = re.compile(r"^([a-z]+?)(\d+)$")
+_INDEXED = re.compile(r"^([a-z]+?)(\d+)\Z")
 # The maximum number of each device of a VM (qemu-server: $MAX_NETS and similar constants; the API
 # schema lists the expanded names).
 MAX_COUNTS: Mapping[str, int] = {

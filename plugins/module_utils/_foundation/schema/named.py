@@ -52,6 +52,7 @@ _HA_RESOURCE = re.compile(r"[a-z]+:\S+")
 _FABRIC_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,6}[a-zA-Z0-9]?")
 _ISIS_NET = re.compile(r"[a-f0-9]{2}(?:\.[a-f0-9]{4}){3,9}\.[a-f0-9]{2}", re.IGNORECASE)
 _REFERENCE = re.compile(r"(?:dc/|guest/)?[A-Za-z][A-Za-z0-9\-_]+")
+_SET = re.compile(r"\+(?:dc/|guest/|sdn/)?[A-Za-z][A-Za-z0-9\-_]+")
 _LONGEST_REFERENCE = 64
 _MOST_PORTS = 15
 _HELPERS = frozenset("amanda ftp irc netbios-ns pptp sane sip snmp tftp".split())
@@ -201,16 +202,18 @@ def _directory(text: str) -> bool:
     verify_dir_override).
     """
     found = re.fullmatch(r"([a-z]+)=(.+)", text)
-    if found is None or found[1] not in _CONTENT or ".." in found[2]:
+    if found is None or found[1] not in _CONTENT or ".." in found[2] or text.endswith("."):
         return False
     return len(found[2]) < 1023 and all(len(part) < 255 for part in found[2].split("/"))
 
 
 def _addresses(text: str) -> str | None:
     """Check the source or the destination of a firewall rule (pve-firewall: Firewall.pm,
-    parse_address_list).
+    parse_address_list, verify_rule).
     """
-    if re.fullmatch(r"\+\S+", text) or _REFERENCE.fullmatch(text):
+    if text.startswith("+") and not _SET.fullmatch(text):
+        return f"invalid ipset name '{text}'"
+    if text.startswith("+") or _REFERENCE.fullmatch(text):
         is_short = len(text) <= _LONGEST_REFERENCE + text.startswith("+")
         return None if is_short else "the name is too long"
     versions: set[int] = set()

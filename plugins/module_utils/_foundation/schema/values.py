@@ -17,6 +17,8 @@ from ..core.propstring import canonical, plain_address, same
 from ..core.quantities import whole_number
 from .formats import QEMU, Schema, parse_option, rule_of, sub_keys_of
 
+# A secret in results and in diffs: after a change, and as read.
+SECRET_CHANGES, SECRET_IS_SET = "(changed)", "(set)"
 _BOOLEANS = {"0": False, "1": True}
 
 

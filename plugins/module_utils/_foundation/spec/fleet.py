@@ -18,6 +18,8 @@ from .generated import vms as own_options
 from .vm import common_spec, vm_spec
 
 _OF_CLASSES = ("class", "classes")
+# A guest of a list cannot change what its tenant may use, and where.
+_OF_TENANTS = ("allowed", "quota_sites", "site_quotas")
 # In classes and shared options, these options apply to VMs only.
 _OF_VMS_ONLY = ("source", "full")
 
@@ -68,14 +70,20 @@ def _without_unset(value: Any) -> Any:
     return bare
 
 
+def _item(options: Spec) -> Spec:
+    """Return the options of an item of a list from the options of a guest."""
+    own = {name: rule for name, rule in options.items() if name not in _OF_TENANTS}
+    return {**own, "site": {"type": "str"}}
+
+
 def _vm_specs() -> GuestSpecs:
     whole = without_defaults(vm_spec())
-    backup = own_options.backup_spec()
-    of_class = {**without_defaults(vm.hardware_spec()), **backup}
+    listed = own_options.listed_spec()
+    of_class = {**without_defaults(vm.hardware_spec()), **listed}
     of_class |= {name: whole[name] for name in _OF_VMS_ONLY}
     return GuestSpecs(
         whole=vm_spec(),
-        item={**whole, **backup, "site": {"type": "str"}},
+        item=_item({**whole, **listed}),
         shared=without_defaults(shared_spec()),
         of_class=of_class,
         foreign=frozenset(container_spec().keys() - whole.keys()),
@@ -87,11 +95,11 @@ def _container_specs() -> GuestSpecs:
     whole = without_defaults(container_spec())
     presets = without_defaults(vm.presets_spec())
     classes = {name: presets[name] for name in _OF_CLASSES}
-    backup = own_options.backup_spec()
-    shared = {**whole, **classes, **backup}
+    listed = own_options.listed_spec()
+    shared = {**whole, **classes, **listed}
     for name in (*vm.identity_spec(), *_OF_VMS_ONLY, "snapshot"):
         shared.pop(name, None)
-    of_class = {**without_defaults(container.hardware_spec()), **backup}
+    of_class = {**without_defaults(container.hardware_spec()), **listed}
     for name in (*_OF_VMS_ONLY, "snapshot"):
         of_class.pop(name, None)
     of_vms = without_defaults(shared_spec())
@@ -101,7 +109,7 @@ def _container_specs() -> GuestSpecs:
             other_forms[name] = shared[name]
     return GuestSpecs(
         whole=container_spec(),
-        item={**whole, **classes, **backup, "site": {"type": "str"}},
+        item=_item({**whole, **classes, **listed}),
         shared=shared,
         of_class=of_class,
         foreign=frozenset((vm_spec().keys() - whole.keys() - classes.keys()) | set(_OF_VMS_ONLY)),
@@ -111,7 +119,7 @@ def _container_specs() -> GuestSpecs:
 
 def shared_spec() -> Spec:
     """Return the options of a VM that can be set for all VMs."""
-    return {**vm.life_spec(), **common_spec(), **own_options.backup_spec()}
+    return {**vm.life_spec(), **common_spec(), **own_options.listed_spec()}
 
 
 def defaults_spec() -> Spec:

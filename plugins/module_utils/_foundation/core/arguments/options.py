@@ -30,6 +30,7 @@ from ansible.module_utils.errors import AnsibleValidationError, UnsupportedError
 from ..errors import ValidationFailed
 
 Spec = Mapping[str, Mapping[str, Any]]
+HINT = "did you mean"
 
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "bool": check_type_bool,
@@ -74,10 +75,10 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "userid": ("owner",),
 }
 # Options of modules by the options of the connection that are mistaken for them.
-_OF_CONNECTION: Mapping[str, str] = {
-    "url": "source_url",
-    "password": "user_password",
-    "user": "owner",
+_OF_CONNECTION: Mapping[str, tuple[str, ...]] = {
+    "url": ("source_url", "webhook_url"),
+    "password": ("user_password",),
+    "user": ("owner",),
 }
 _CHOICES = re.compile(
     r"value of \S+ must be one of: (?P<choices>.*?), got: (?P<given>.*?)(?P<place> found in .*)?",
@@ -232,9 +233,9 @@ def mistaken_for_connection(spec: Spec, given: Mapping[str, Any]) -> str:
     or an empty text. A login has both a user and a password.
     """
     is_login = any(given.get(name) for name in ("user", "api_user")) and given.get("password")
-    for option, meant in _OF_CONNECTION.items():
-        is_mistaken = given.get(option) and meant in spec and not given.get(meant)
-        if is_mistaken and not is_login:
+    for option, names in _OF_CONNECTION.items():
+        meant = next((name for name in names if name in spec), "")
+        if given.get(option) and meant and not given.get(meant) and not is_login:
             return f"{option} belongs to the connection: did you mean {meant}?"
     return ""
 
@@ -327,7 +328,7 @@ def _unknown(name: str, spec: Spec, path: str) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the most similar name as a hint after a message, or an empty text."""
     close = nearest(name, known)
-    return f" (did you mean '{close}'?)" if close else ""
+    return f" ({HINT} '{close}'?)" if close else ""
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:

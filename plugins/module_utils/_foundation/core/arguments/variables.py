@@ -11,7 +11,7 @@ variables of a role, or of a playbook without a role.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -31,13 +31,15 @@ class VariableFamily:
     """The variables with one prefix.
 
     `others` are patterns of names with the prefix that are not ours. The prefix is `common` if
-    variables of other roles are likely to have it too.
+    variables of other roles are likely to have it too. `required` has the next step of someone who
+    has left out a variable without which nothing is done.
     """
 
     prefix: str
     variables: VariableRules
     others: tuple[str, ...] = ()
     common: bool = False
+    required: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,16 @@ def _is_among(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
+def find_missing(
+    families: Iterable[VariableFamily], given: Collection[str], value_of: Callable[[str], Any]
+) -> Iterator[str]:
+    """Yield a text for each required variable that is not `given`, or empty."""
+    for family in families:
+        for name, next_step in family.required.items():
+            if name not in given or value_of(name) in (None, ""):
+                yield f"{name} is not set. {next_step}"
+
+
 def find_wrong(
     families: Iterable[VariableFamily], given: Mapping[str, Any], value_of: Callable[[str], Any]
 ) -> Iterator[str]:
@@ -108,17 +120,19 @@ def find_wrong(
         for name, rule in family.variables.items():
             if name in given and _is_checked(rule):
                 yield from _wrong(name, rule, value_of(name))
-            elif name in given and _has_other_type(rule["type"], given[name]):
+            elif name in given and _has_other_type(rule, given[name]):
                 noun = "dictionary" if rule["type"] == "dict" else "list"
                 yield f"{name} is not a {noun}"
 
 
-def _has_other_type(type_: str, written: Any) -> bool:
+def _has_other_type(rule: Mapping[str, Any], written: Any) -> bool:
     """Return whether a value is certainly not a dictionary or list. A template can result in both, and
-    Ansible reads a text as a list.
+    Ansible reads a text as a list of texts.
     """
-    if type_ == "dict" and isinstance(written, str):
-        return bool(written) and "{{" not in written and "{%" not in written
+    type_ = rule["type"]
+    if isinstance(written, str):
+        is_text = bool(written) and "{{" not in written and "{%" not in written
+        return is_text and "dict" in (type_, rule.get("elements"))
     no_mapping = isinstance(written, (list, bool, int, float))
     no_list = isinstance(written, (Mapping, bool))
     return (type_ == "dict" and no_mapping) or (type_ == "list" and no_list)

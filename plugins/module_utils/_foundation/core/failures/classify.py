@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import (
     AlreadyExists,
+    AlreadyGrown,
     AlreadyMoved,
     AlreadyRunning,
     AlreadyTemplate,
@@ -71,6 +72,7 @@ class _Text:
 # /pools/acme.
 _NO_GUEST = r"^(?!.*/nodes/[^/]+/[^/]+/\d)"
 _LOCK = re.compile(r"locked \((.+)\)")
+_NODE_OF_GUEST = re.compile(r"already exists on node '([^']+)'")
 _STATE_UNKNOWN = "Look at the state before it is done again"
 _WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
 CHECK_NODE = "Check the name of the node: pve.fleet.node_info lists the nodes"
@@ -389,7 +391,7 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     _Text(
         r"disk is already at specified size",
-        Conflict,
+        AlreadyGrown,
         "size of the volume",
         "The volume has this size, its configuration an older one: run 'pct rescan' on the node",
     ),
@@ -665,4 +667,12 @@ def _not_passed_on(
 def lock_in(error: Locked) -> str:
     """Return the lock of a guest that this error names, or an empty text (pure)."""
     found = _LOCK.fullmatch(error.reason)
+    return found[1] if found else ""
+
+
+def node_in(error: FleetError) -> str:
+    """Return the node that has the guest with a taken VMID, or an empty text: PVE names it for
+    creations and restores, but not for clones (pure).
+    """
+    found = _NODE_OF_GUEST.search(error.answer)
     return found[1] if found else ""

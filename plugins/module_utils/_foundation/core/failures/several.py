@@ -79,10 +79,9 @@ def failure_of_several(failures: Sequence[FailedGuest], labels: Sequence[str]) -
     category = categories.pop() if len(categories) == 1 else TaskFailed
     unverified = [step for error in errors for step in error.details.get("unverified", ())]
     failure = category(
-        attempted=f"{len(errors)} of {counted(len(labels), noun)} failed",
-        answer=causes_of(failures),
-        next_step="Repair these and run again: what is done stays done",
-        reason=reasons.pop() if len(reasons) == 1 else f"some {noun}s failed",
+        f"{len(errors)} of {counted(len(labels), noun)} failed: {causes_of(failures)}",
+        "Repair these and run again: what is done stays done",
+        reasons.pop() if len(reasons) == 1 else f"some {noun}s failed",
         retryable=any(error.retryable for error in errors),
         details={"unverified": unverified} if unverified else {},
     )

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from ..quantities import MIB, read_size, render_size
 CREATED, CHANGED, REMOVED = "created", "changed", "removed"
 UNCHANGED, FAILED, KEPT = "unchanged", "failed", "kept"
 ACTIONS = (CREATED, CHANGED, REMOVED, UNCHANGED, FAILED, KEPT)
-_SIGNS = {CREATED: "+", CHANGED: "~", REMOVED: "-", FAILED: "!", KEPT: "!"}
+SIGNS = {CREATED: "+", CHANGED: "~", REMOVED: "-", FAILED: "!", KEPT: "!"}
 _PLANNED = {
     CREATED: "to create",
     CHANGED: "to change",
@@ -30,8 +31,11 @@ _IN_MIB = ("memory", "balloon", "swap")
 # Options that never need a reboot.
 _AT_ONCE = frozenset(("tags", "description", "onboot", "startup", "pool", "protection", "node"))
 _SINGULAR = {"tags": "tag", "sshkeys": "SSH key", "privileges": "privilege", "vms": "VM"}
+# Keys of a dictionary whose value stands for it, the first one that it has.
+_TELLING = ("size", "name", "cidr", "role")
 _LONGEST_VALUE = 40
 _LONGEST_LABEL = 40
+_GUEST = re.compile(r"(?: of)? (?:VM|container|guest) '[^']*' \(\d+\)(?: on node [\w.-]+)?")
 
 
 @dataclass(frozen=True)
@@ -59,17 +63,6 @@ def plan_lines(
 
     `unlisted_failures` are counted only.
     """
-    shown = [row for row in rows if row.action in _SIGNS]
-    width = max((len(row.label) for row in shown if len(row.label) <= _LONGEST_LABEL), default=0)
-    lines: list[str] = []
-    for row in shown:
-        text = f"{_SIGNS[row.action]} {printable(row.label):<{width}}  {_one_line(row.reason)}"
-        lines.append(text.rstrip())
-        lines += [f"    {_one_line(detail)}" for detail in row.details]
-    return [*lines, *map(printable, more), _counts(rows, unlisted_failures, check_mode)]
-
-
-def _counts(rows: Sequence[PlanLine], unlisted_failures: int, check_mode: bool) -> str:
     number_of = Counter(row.action for row in rows)
     number_of[FAILED] += unlisted_failures
     words = _PLANNED if check_mode else _DONE
@@ -78,7 +71,48 @@ def _counts(rows: Sequence[PlanLine], unlisted_failures: int, check_mode: bool) 
     reboots = sum(row.reboots for row in rows)
     if reboots:
         text = f"{text}; {counted(reboots, 'reboot')}"
-    return f"Plan: {text}" if check_mode else f"Done: {text}"
+    return [
+        *change_lines(rows),
+        *map(printable, more),
+        f"Plan: {text}" if check_mode else f"Done: {text}",
+    ]
+
+
+def change_lines(rows: Sequence[PlanLine]) -> list[str]:
+    """Return a line for each row that is not unchanged."""
+    shown = [row for row in rows if row.action in SIGNS]
+    width = max((len(row.label) for row in shown if len(row.label) <= _LONGEST_LABEL), default=0)
+    lines: list[str] = []
+    for row in shown:
+        text = f"{SIGNS[row.action]} {printable(row.label):<{width}}  {_one_line(row.reason)}"
+        lines.append(text.rstrip())
+        lines += [f"    {_one_line(detail)}" for detail in row.details]
+    return lines
+
+
+def guest_lines(
+    rows: Iterable[Mapping[str, Any]], *, check_mode: bool, more: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines of guests from rows with their steps: C(plan) in check mode, else C(done)."""
+    lines: list[PlanLine] = []
+    for row in rows:
+        label = f"{row['tenant']}/{row['name']}" if row.get("tenant") else str(row["name"])
+        steps = [_without_guest(step) for step in row["plan" if check_mode else "done"]]
+        if row.get("volume"):
+            steps[:1] = [f"{steps[0]}: {row['volume']}"] if steps else []
+        if row["failed"]:
+            done = f", after: {'; '.join(steps)}" if steps else ""
+            lines.append(PlanLine(FAILED, label, f"{row['msg']}{done}"))
+        else:
+            action = CHANGED if row["changed"] else UNCHANGED
+            lines.append(PlanLine(action, label, "; ".join(steps)))
+    return plan_lines(lines, check_mode=check_mode, more=more)
+
+
+def _without_guest(step: str) -> str:
+    """Return a step without its guest, which the label of the line names."""
+    text = _GUEST.sub("", step, count=1)
+    return text[:1].lower() + text[1:]
 
 
 def with_lines(report: Sequence[str], lines: Sequence[str]) -> list[str]:
@@ -110,7 +144,7 @@ def describe_change(before: Any, after: Any, waiting: Iterable[str] = ()) -> lis
     `waiting` are the options that wait for a stop or reboot.
     """
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        return [f"{_value('', before)} -> {_value('', after)}"]
+        return [f"{short_value('', before)} -> {short_value('', after)}"]
     restarts = bool(after.get("restarted"))
     waits = frozenset(waiting)
     texts: list[str] = []
@@ -140,11 +174,11 @@ def _difference(key: str, old: Any, new: Any) -> Iterator[str]:
     elif isinstance(old, list) or isinstance(new, list):
         yield from _list_difference(key, old or [], new or [])
     elif old in _UNSET:
-        yield f"{key} {_value(key, new)} added".replace("  ", " ")
+        yield f"{key} {short_value(key, new)} added".replace("  ", " ")
     elif new in _UNSET:
         yield f"{key} removed"
     else:
-        yield f"{key} {_value(key, old)} -> {_value(key, new)}"
+        yield f"{key} {short_value(key, old)} -> {short_value(key, new)}"
 
 
 def _list_difference(key: str, old: Any, new: Any) -> Iterator[str]:
@@ -155,27 +189,32 @@ def _list_difference(key: str, old: Any, new: Any) -> Iterator[str]:
     removed = [one for one in before if one not in after]
     if not (added or removed):
         yield f"order of {key}"
+    changed = _names(added) & _names(removed)
+    yield from (f"{noun} {name} changed" for name in sorted(changed))
     for word, items in (("added", added), ("removed", removed)):
-        texts = [_value(key, one) for one in items]
+        texts = [short_value(key, one) for one in items if not _names([one]) & changed]
         if len(texts) > 2 or any(text == _LONG for text in texts):
             yield f"{counted(len(texts), noun)} {word}"
         else:
-            yield from (f"{noun} {text} {word}" for text in texts)
+            yield from (f"{noun} {text} {word}".replace("  ", " ") for text in texts)
+
+
+def _names(items: Iterable[Any]) -> set[str]:
+    return {str(one["name"]) for one in items if isinstance(one, Mapping) and one.get("name")}
 
 
 _LONG = "..."
 _UNSET: tuple[Any, ...] = (None, "", [], {})
 
 
-def _value(key: str, value: Any) -> str:
+def short_value(key: str, value: Any) -> str:
     """Return a value in a few characters: sizes with their unit, a long text as an ellipsis."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if key in _IN_MIB and isinstance(value, int):
         return render_size(value * MIB)
     if isinstance(value, Mapping):
-        size = value.get("size")
-        return str(size) if size else ""
+        return str(next((value[key] for key in _TELLING if value.get(key)), ""))
     text = _one_line(str(value))
     return text if len(text) <= _LONGEST_VALUE else _LONG
 

@@ -814,7 +814,7 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     "pool": {"nodes/{node}/{kind}/{vmid}/clone": {"format": "pve-poolid"}},
     "port": {
         "cluster/metrics/server/{id}": {"maximum": 65536, "minimum": 1, "type": "integer"},
-        "cluster/notifications/endpoints/smtp": {"type": "integer"},
+        "cluster/notifications/endpoints/smtp": {"maximum": 65535, "minimum": 0, "type": "integer"},
     },
     "proto": {"cluster/metrics/server/{id}": {"enum": ["udp", "tcp"]}},
     "rename": {

@@ -23,6 +23,7 @@ def container_image_spec() -> Spec:
             "choices": ["replaced", "returned", "confirmed"],
             "default": "replaced",
         },
+        "start": {"type": "bool", "default": False},
         "force": {"type": "bool", "default": False},
         "shutdown_timeout": limit(60, "PROXMOX_SHUTDOWN_TIMEOUT"),
         "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),

@@ -102,7 +102,7 @@ EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {
     "nics": {"ip": "ip", "gateway": "gw", "ip6": "ip6", "gateway6": "gw6"},
     "features": {"mount": "mount"},
 }
-# The checks of options (_guests/guest/container/desired/values.py), and the ranges of numbers.
+# The checks of options (_guests/guest/container/desired/parse.py), and the ranges of numbers.
 CHECKS: Mapping[str, Mapping[str, str]] = {
     "": {
         "name": "dns_name",
@@ -132,18 +132,18 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
 # The options of a container in the order in which a person reads them.
 ORDER: tuple[str, ...] = tuple(
     (
-        "name vmid tenant tenant_prefix adopt create pool node state "
-        "source snapshot full unprivileged root_password ssh_keys "
-        "wait_for wait_timeout cores cpulimit cpuunits memory swap "
-        "rootfs mounts mounts_exact nics nics_exact nameservers "
-        "search_domain features devices ostype arch timezone console "
-        "tty cmode entrypoint environment hookscript debug onboot "
-        "startup protection tags tags_exact description options "
-        "networks storage_classes default_storage vmid_choice "
-        "vmid_range vmid_bands placement rebalance shared_sources "
-        "quota quotas allow_privileged migrate reboot graceful force "
-        "shutdown_timeout task_timeout addresses address_family "
-        "address_nics address_subnets"
+        "quota_sites site_quotas name vmid tenant tenant_prefix adopt "
+        "create pool node state source snapshot full unprivileged "
+        "root_password ssh_keys wait_for wait_timeout cores cpulimit "
+        "cpuunits memory swap rootfs mounts mounts_exact nics "
+        "nics_exact nameservers search_domain features devices ostype "
+        "arch timezone console tty cmode entrypoint environment "
+        "hookscript debug onboot startup protection tags tags_exact "
+        "description options networks storage_classes default_storage "
+        "vmid_choice vmid_range vmid_bands placement rebalance "
+        "shared_sources quota quotas allowed allow_privileged migrate "
+        "reboot graceful force shutdown_timeout task_timeout "
+        "addresses address_family address_nics address_subnets"
     ).split()
 )
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {

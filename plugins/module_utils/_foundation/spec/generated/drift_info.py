@@ -26,6 +26,7 @@ def drift_info_spec() -> Spec:
         "tenant_settings": {"type": "dict", "default": {}},
         "tenants_required": {"type": "bool", "default": True},
         "backup_jobs": {"type": "bool", "default": True},
+        "of_sites": {"type": "list", "elements": "str", "default": []},
         "unlisted": {"type": "bool", "default": True},
         "ignore": {"type": "list", "elements": "str", "default": []},
     }

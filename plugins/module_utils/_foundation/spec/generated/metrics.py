@@ -17,6 +17,7 @@ def metrics_spec() -> Spec:
     """Return the options that choose the metrics."""
     return {
         "quotas": {"type": "dict", "default": {}},
+        "tenants": {"type": "dict", "default": {}},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "snapshots": {"type": "bool", "default": True},
         "backups": {"type": "bool", "default": True},

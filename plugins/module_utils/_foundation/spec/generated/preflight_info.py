@@ -37,15 +37,15 @@ def preflight_info_spec() -> Spec:
                 "notification_endpoint_info notification_matcher "
                 "notification_matcher_info pool pool_info pool_members power "
                 "realm realm_info realm_sync realm_sync_job "
-                "realm_sync_job_info rebalance replication replication_info "
-                "report_info restore role role_info rollback sdn "
-                "sdn_fabric_nodes sdn_info snapshot snapshot_info storage "
+                "realm_sync_job_info rebalance relocate replication "
+                "replication_info report_info restore role role_info rollback "
+                "sdn sdn_fabric_nodes sdn_info snapshot snapshot_info storage "
                 "storage_download storage_info storage_scan_info subscription "
                 "subscription_info task task_info tenant tenant_info tfa_info "
-                "tidy token token_info user user_info vm vm_agent vm_clone "
-                "vm_console vm_cpu_model vm_create vm_delete vm_disks vm_info "
-                "vm_mapping vm_migrate vm_power vm_startup vm_template "
-                "vm_update vms volume volume_info"
+                "tidy token token_info usage user user_info vm vm_agent "
+                "vm_clone vm_console vm_cpu_model vm_create vm_delete "
+                "vm_disks vm_info vm_mapping vm_migrate vm_power vm_startup "
+                "vm_template vm_update vms volume volume_info"
             ).split(),
             "default": [],
         },

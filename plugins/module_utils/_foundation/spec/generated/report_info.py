@@ -15,6 +15,7 @@ def report_info_spec() -> Spec:
         "tenants": {"type": "dict", "default": {}},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "placement": {"type": "dict"},
+        "addresses": {"type": "bool", "default": False},
         "memory_warn": {"type": "int", "default": 90},
         "storage_warn": {"type": "int", "default": 90},
         "snapshot_days": {"type": "int", "default": 30},
