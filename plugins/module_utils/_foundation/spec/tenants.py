@@ -20,6 +20,7 @@ OF_VMS = (
     "pool",
     "tags",
     "quota",
+    "allowed",
     "allow_privileged",
     "placement",
     "networks",
@@ -27,6 +28,7 @@ OF_VMS = (
     "storage_classes",
     "class",
     "backup",
+    "site_placement",
 )
 # Options of module tenant about its `networks`, which are an option of guests, too.
 OF_NETWORKS = ("isolation", "peers")
@@ -58,13 +60,12 @@ def read_estate_tenants(given: Any) -> dict[str, dict[str, Any]]:
         return {}
     if not isinstance(given, Mapping):
         raise ValidationFailed(
-            attempted="tenants was refused",
-            answer="it is not a dictionary of tenants",
-            next_step=(
+            "tenants was refused: it is not a dictionary of tenants",
+            (
                 "Write each tenant under its name, such as 'tenants: {acme: {quota: {vms: 10}}}',"
                 " instead of '- name: acme'"
             ),
-            reason="tenants",
+            "tenants",
         )
     distinct_tenants(given, "tenants")
     spec = _spec()
@@ -85,6 +86,9 @@ def _spec() -> dict[str, dict[str, Any]]:
         **{name: of_guests[name] for name in OF_VMS},
         **{name: of_access[name] for name in OF_NETWORKS},
         "site": {"type": "str"},
+        "sites": {"type": "list", "elements": "str"},
+        "site_quotas": {"type": "dict"},
+        "vmid_ranges": {"type": "dict"},
         "comment": {"type": "str"},
         "access": {"type": "dict", "options": {name: of_access[name] for name in _OF_ACCESS}},
         "defaults": {"type": "dict", "options": defaults_spec()},

@@ -83,6 +83,8 @@ def test_no_control_character_and_no_line_end_reaches_the_terminal() -> None:
         ({}, {"scsi1": {"size": "50G", "storage": "x"}}, ["scsi1 50G added"]),
         ({"net1": {"bridge": "vmbr0"}}, {}, ["net1 removed"]),
         ({"node": "pve1"}, {"node": "pve2"}, ["node pve1 -> pve2"]),
+        ({"subnets": []}, {"subnets": [{"cidr": "10.0.0.0/24"}]}, ["subnets 10.0.0.0/24 added"]),
+        ({"grants": [{"role": "a"}]}, {"grants": []}, ["grants a removed"]),
         ({"status": "stopped"}, {"status": "running"}, ["start"]),
         ({"status": "running"}, {"status": "stopped"}, ["stopped"]),
         ({"onboot": False}, {"onboot": True}, ["onboot false -> true"]),
@@ -92,6 +94,13 @@ def test_no_control_character_and_no_line_end_reaches_the_terminal() -> None:
     ],
 )
 def test_reason(before: dict[str, Any], after: dict[str, Any], texts: list[str]) -> None:
+    assert describe_change(before, after) == texts
+
+
+def test_an_item_that_changes_is_neither_added_nor_removed() -> None:
+    before = {"ip_sets": [{"name": "all", "members": [1]}, {"name": "old", "members": []}]}
+    after = {"ip_sets": [{"name": "all", "members": [1, 2]}, {"name": "new", "members": []}]}
+    texts = ["ip_sets all changed", "ip_sets new added", "ip_sets old removed"]
     assert describe_change(before, after) == texts
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.poll import poll
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import poll
 from tests.fake_clock import FakeClock
 
 

@@ -47,6 +47,14 @@ def test_one_error_for_several_keeps_a_category_that_all_of_them_have() -> None:
     assert other.category == "TaskFailed"
 
 
+def test_the_request_is_named_if_one_guest_failed() -> None:
+    failed = FailedGuest("VM 'a'", TaskFailed(status=500, path="/nodes/pve1/qemu"))
+    one = failure_of_several([failed], ["VM 'a'", "VM 'b'"])
+    assert (one.status, one.path) == (500, "/nodes/pve1/qemu")
+    both = failure_of_several([failed, FailedGuest("VM 'b'", TaskFailed())], ["VM 'a'", "VM 'b'"])
+    assert (both.status, both.path) == (None, "")
+
+
 @pytest.mark.parametrize(
     ("other", "counted"),
     [("VM 'b' (101)", "1 of 2 VMs"), ("container 'b'", "1 of 2 guests"), ("101", "1 of 2 guests")],

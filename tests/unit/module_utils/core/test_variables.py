@@ -14,6 +14,8 @@ import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.variables import (
     PlayVariables,
+    VariableFamily,
+    find_missing,
     find_unknown,
     find_wrong,
 )
@@ -180,6 +182,8 @@ def test_values_that_need_no_check_are_not_read() -> None:
         ("provision_defaults", "{{ others }}", ""),
         ("provision_tenants", "acme,globex", ""),
         ("provision_tenants", None, ""),
+        ("provision_vms", "web1", "provision_vms is not a list"),
+        ("provision_vms", "{{ others }}", ""),
     ],
 )
 def test_a_value_that_is_not_a_dictionary_or_list_is_found(
@@ -232,3 +236,13 @@ def test_defaults_of_roles_are_known() -> None:
     for path in (REPO / "roles").glob("*/defaults/main.yml"):
         defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert defaults.keys() <= known
+
+
+def test_a_required_variable_must_have_a_value() -> None:
+    family = VariableFamily("tidy_", {}, required={"tidy_tenant": "Name the tenant"})
+    values: dict[str, Any] = {"tidy_tenant": ""}
+    expected = ["tidy_tenant is not set. Name the tenant"]
+    assert list(find_missing([family], {}, values.get)) == expected
+    assert list(find_missing([family], values, values.get)) == expected
+    values["tidy_tenant"] = "acme"
+    assert list(find_missing([family], values, values.get)) == []

@@ -11,7 +11,12 @@ from ..form import Spec
 
 def identity_spec() -> Spec:
     """Return the options that identify a VM."""
-    return {"name": {"type": "str"}, "vmid": {"type": "int"}}
+    return {
+        "quota_sites": {"type": "list", "elements": "str"},
+        "site_quotas": {"type": "dict"},
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+    }
 
 
 def owner_spec() -> Spec:
@@ -231,6 +236,15 @@ def place_spec() -> Spec:
             },
         },
         "quotas": {"type": "dict", "default": {}},
+        "allowed": {
+            "type": "dict",
+            "options": {
+                "storages": {"type": "list", "elements": "str"},
+                "networks": {"type": "list", "elements": "str"},
+                "cpu_types": {"type": "list", "elements": "str"},
+                "classes": {"type": "list", "elements": "str"},
+            },
+        },
     }
 
 

@@ -97,7 +97,7 @@ EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {
     },
     "cloud_init.snippets": {"user": "", "network": "", "meta": "", "vendor": ""},
 }
-# The checks of options (_guests/guest/vm/desired/values.py), and the ranges of numbers.
+# The checks of options (_guests/guest/vm/desired/parse.py), and the ranges of numbers.
 CHECKS: Mapping[str, Mapping[str, str]] = {
     "": {
         "name": "dns_name",
@@ -146,17 +146,18 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
 # The options of a VM in the order in which a person reads them.
 ORDER: tuple[str, ...] = tuple(
     (
-        "name vmid tenant tenant_prefix adopt create blank pool node "
-        "state source class replace_image full wait_for wait_timeout "
-        "cores sockets vcpus memory memory_floor balloon cpu cpulimit "
-        "cpuunits numa bios machine ostype scsihw agent vga "
-        "serial_console boot onboot startup protection hotplug tags "
-        "tags_exact description disks disks_exact nics nics_exact "
-        "cloud_init options classes storage_classes networks "
-        "default_storage vmid_choice vmid_range vmid_bands placement "
-        "rebalance shared_sources quota quotas migrate reboot "
-        "graceful force shutdown_timeout task_timeout addresses "
-        "address_family address_nics address_subnets"
+        "quota_sites site_quotas name vmid tenant tenant_prefix adopt "
+        "create blank pool node state source class replace_image full "
+        "wait_for wait_timeout cores sockets vcpus memory "
+        "memory_floor balloon cpu cpulimit cpuunits numa bios machine "
+        "ostype scsihw agent vga serial_console boot onboot startup "
+        "protection hotplug tags tags_exact description disks "
+        "disks_exact nics nics_exact cloud_init options classes "
+        "storage_classes networks default_storage vmid_choice "
+        "vmid_range vmid_bands placement rebalance shared_sources "
+        "quota quotas allowed migrate reboot graceful force "
+        "shutdown_timeout task_timeout addresses address_family "
+        "address_nics address_subnets"
     ).split()
 )
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {

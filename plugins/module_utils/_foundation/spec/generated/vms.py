@@ -17,11 +17,13 @@ def fleet_spec() -> Spec:
         "defaults": {"type": "dict", "default": {}},
         "tenants": {"type": "list", "elements": "str"},
         "tenant_settings": {"type": "dict", "default": {}},
+        "usage_file": {"type": "path"},
         "tenants_required": {"type": "bool", "default": True},
         "remove": {"type": "bool", "default": False},
         "prune": {"type": "bool", "default": False},
         "backup_jobs": {"type": "bool", "default": True},
         "reboot_batch": limit(5, "PROXMOX_REBOOT_BATCH"),
+        "plan_subject": {"type": "str", "default": ""},
         "details": {"type": "bool", "default": True},
         "parallel": limit(32, "PROXMOX_PARALLEL"),
         "parallel_per_node": limit(4, "PROXMOX_PARALLEL_PER_NODE"),
@@ -30,9 +32,24 @@ def fleet_spec() -> Spec:
     }
 
 
-def backup_spec() -> Spec:
-    """Return the option for backup jobs, which items, classes and tenants can also have."""
+def listed_spec() -> Spec:
+    """Return the options that items, classes and tenants can also have."""
     return {
+        "site_placement": {
+            "type": "dict",
+            "options": {
+                "sites": {"type": "list", "elements": "str"},
+                "exclude": {"type": "list", "elements": "str"},
+                "labels": {"type": "dict"},
+                "strategy": {
+                    "type": "str",
+                    "choices": ["least_used", "round_robin", "first", "cheapest"],
+                },
+                "affinity": {"type": "list", "elements": "str"},
+                "anti_affinity": {"type": "list", "elements": "str"},
+                "affinity_policy": {"type": "str", "choices": ["required", "preferred"]},
+            },
+        },
         "backup": {
             "type": "dict",
             "options": {
@@ -56,5 +73,5 @@ def backup_spec() -> Spec:
                 "bwlimit": {"type": "int"},
                 "repeat_missed": {"type": "bool"},
             },
-        }
+        },
     }
