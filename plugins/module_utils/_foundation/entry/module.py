@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -16,7 +17,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible.module_utils.common.validation import check_type_dict
 
-from ..._guests.kinds.words import TYPES
+from ..._guests.kinds.words import kind_name
 from ..api.client import Client
 from ..api.endpoint import credentials_in
 from ..api.layers.caching import CachingReader
@@ -25,12 +26,15 @@ from ..api.settings import ConnectionSettings, misplaced_secrets, resolve, uncho
 from ..cluster.find.names import check_names, given_names, with_known_nodes
 from ..cluster.state import fetch_cluster_state
 from ..cluster.tenant import PREFIX, require_named_owners
-from ..core.arguments.options import every_refusal, mistaken_for_connection
+from ..core.arguments.options import every_refusal, hidden_values, mistaken_for_connection
 from ..core.errors import AuthenticationError, ConfigurationError, FleetError, ValidationFailed
 from ..core.formatting import as_sentence, printable, printable_data, printable_in_json
 from ..core.result import Result
+from ..core.texts.plan_lines import with_lines
+from ..plans.task import TaskPlans, line_of, read_task_plans
 from ..spec.generated.connection import connection_spec
-from .required_tenant import require_tenant
+from ..spec.generated.plan import plan_spec
+from .required_tenant import require_not_closed, require_tenant
 from .sites_file import read_sites_file
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
@@ -74,10 +78,12 @@ class SiteSupport:
     """The sites of a task that can work on several.
 
     `names` returns the sites in the arguments of the task; an empty name is the site of the task
-    itself. If `every` is set, a task that chooses no site works on all sites.
+    itself. Without a name, or if `every` is set, a task that chooses no site works on all sites.
+    Without `run`, the task works at its own site, which `names` returns first, and its client knows
+    the clients of the other sites.
     """
 
-    run: RunAtSites
+    run: RunAtSites | None = None
     names: Callable[[dict[str, Any]], Sequence[str]] = lambda _params: [""]
     every: bool = False
 
@@ -101,8 +107,9 @@ class ModuleEntry:
     are not printed. `libraries` are libraries that only this module needs. With `returns_site`, the
     result names the site, because VMIDs are unique in a site only. `name` is the module's name; a
     module without a name always needs a tenant if the connection requires one. `names` are the
-    kinds of names by option, see `check_names`. A module declares its entry as `ENTRY`, which its
-    own process and the controller both read.
+    kinds of names by option, see `check_names`. With `plans`, its plan can be kept for an approval;
+    one file has a plan for each value of the option `plan_subject`. A module declares its entry as
+    `ENTRY`, which its own process and the controller both read.
     """
 
     run: Run
@@ -118,11 +125,13 @@ class ModuleEntry:
     returns_site: bool = False
     name: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+    plans: bool = False
+    plan_subject: str = ""
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
         """The argument specification with the connection."""
-        return {**connection_spec(), **self.spec}
+        return {**connection_spec(), **(plan_spec() if self.plans else {}), **self.spec}
 
     def main(self) -> None:
         """Run the module as its own process, and end it with `exit_json` or `fail_json`."""
@@ -131,7 +140,10 @@ class ModuleEntry:
             supports_check_mode=self.supports_check_mode,
             **self.checks,
         )
-        self._require_libraries(module)
+        library = self.missing_library()
+        if library:
+            error = ConfigurationError(reason=f"missing library {library}")
+            module.fail_json(**{**self.failed(error), "msg": missing_required_lib(library)})
         outcome = self.perform(
             module.params,
             os.environ,
@@ -164,13 +176,6 @@ class ModuleEntry:
                 found |= credentials_in(str(given.get(name) or ""))
         return found
 
-    def _require_libraries(self, module: AnsibleModule) -> None:
-        """Fail with Ansible's own message if a library is missing."""
-        library = self.missing_library()
-        if library:
-            error = ConfigurationError(reason=f"missing library {library}", dispatched=False)
-            module.fail_json(**{**self.failed(error), "msg": missing_required_lib(library)})
-
     def missing_library(self) -> str:
         """Return a library that the module needs and this Python lacks, or an empty text."""
         for library in (*LIBRARIES, *self.libraries):
@@ -191,13 +196,13 @@ class ModuleEntry:
         """
         hint = mistaken_for_connection(self.spec, given)
         msg = f"{msg.rstrip('.')}. {as_sentence(hint)}" if hint else msg
-        values = self.failed(ValidationFailed(reason="arguments", dispatched=False))
+        values = self.failed(ValidationFailed(reason="arguments"))
         return {**values, "msg": msg}
 
     def no_result(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result of a module that could not start or crashed, from Ansible's result."""
         if found.get("rc") in _NOT_STARTED:
-            return self.failed(ConfigurationError(reason="interpreter", dispatched=False))
+            return self.failed(ConfigurationError(reason="interpreter"))
         return self.failed(FleetError(reason="no result"))
 
     def perform(
@@ -224,17 +229,21 @@ class ModuleEntry:
             params = {key: value for key, value in arguments.items() if key in self.spec}
             places = self._places(arguments, params, environ)
             for connection in places:
+                require_not_closed(self.name, connection)
                 require_tenant(self.name, params, connection)
+            plans = self._plans(arguments, places, check_mode=mode.check)
             warnings += tuple(text for connection in places for text in connection.warnings)
             with ExitStack() as stack:
-                clients = [stack.enter_context(lend(connection)) for connection in places]
+                clients = [plans.bound(stack.enter_context(lend(one))) for one in places]
                 client, more_warnings = self._check_names(params, clients[0])
                 warnings += tuple(more_warnings)
                 at_sites = list(zip(places.values(), [client, *clients[1:]], strict=True))
-                result = self._run(params, at_sites, mode.check)
-            values = result.as_dict(diff=mode.diff)
+                plans.require_reachable()
+                result = plans.concluded(self._run(params, at_sites, mode.check))
+            values = self._with_plan(result.as_dict(diff=mode.diff), plans)
             if self.returns_site:
-                values["site"] = _site_of(list(places))
+                is_at_one = self.sites is None or self.sites.run is None
+                values["site"] = _site_of(list(places)[: 1 if is_at_one else None])
             failed = result.failure is not None
             warnings += tuple(map(as_sentence, result.warnings))
         except FleetError as failure:
@@ -251,6 +260,47 @@ class ModuleEntry:
             values["request_counts"] = _counts(clients)
         return TaskOutcome(failed, _printable_texts(values), tuple(map(printable, warnings)))
 
+    def _plans(
+        self,
+        arguments: Mapping[str, Any],
+        places: Mapping[ConnectionSettings, Any],
+        *,
+        check_mode: bool,
+    ) -> TaskPlans:
+        """Return the plan files of the task. Raises FleetError before the first request."""
+        if not (self.plans and (arguments.get("plan_file") or arguments.get("apply_plan"))):
+            return TaskPlans(self.name)
+        secret_values = hidden_values(self.whole_spec, arguments) | self.hidden(arguments)
+        secret_values.update(
+            *(one.secrets for one in places)
+        )  # a site can get the login of another
+        now = time.time()
+        plans = read_task_plans(self.name, arguments, secret_values, now, check_mode=check_mode)
+        plans.subject = str(arguments.get(self.plan_subject) or "")
+        plans.arguments = self._declared(arguments)
+        plans.require_sites(places)
+        return plans
+
+    def _declared(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that differ from their defaults, without the connection."""
+        return {
+            name: arguments[name]
+            for name, option in self.spec.items()
+            if name in arguments and arguments[name] != option.get("default")
+        }
+
+    def _with_plan(self, values: dict[str, Any], plans: TaskPlans) -> dict[str, Any]:
+        """Return the result with the plan that is now in its file, or that was applied."""
+        if plans.document is not None and plans.apply_plan:
+            guests = [{**one, "kind": kind_name(one["kind"])} for one in plans.guests()]
+            values["approval"] = {"digest": plans.document.digest, "guests": guests}
+        document = plans.write(values.get("report") or ())
+        if document is None:
+            return values
+        values["approval"] = {"plan_file": plans.plan_file, "digest": document.digest}
+        values["report"] = with_lines(values["report"], [line_of(document, plans.plan_file)])
+        return values
+
     def _places(
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
     ) -> dict[ConnectionSettings, list[str]]:
@@ -259,8 +309,8 @@ class ModuleEntry:
         names: Sequence[str] = [""]
         if self.sites is not None:
             names = self.sites.names(params)
-            if self.sites.every:
-                names = unchosen_sites(options, environ, read_sites_file) or names
+            if self.sites.every or not names:
+                names = unchosen_sites(options, environ, read_sites_file) or [""]
         found: dict[ConnectionSettings, list[str]] = {}
         for name in names:
             own = {**options, "site": name} if name else options
@@ -276,7 +326,7 @@ class ModuleEntry:
             return client, []
         reader = CachingReader.around(client)
         prefix = params.get("tenant_prefix") or PREFIX
-        warnings = check_names(reader, fetch_cluster_state(reader, TYPES), given, prefix)
+        warnings = check_names(reader, fetch_cluster_state(reader), given, prefix)
         return (reader if self.name.endswith("_info") else client), warnings
 
     def _run(
@@ -286,7 +336,10 @@ class ModuleEntry:
         (first, client), *others = clients
         if self.sites is None or (first == [""] and not others):
             return self.run(params, client, check_mode)
-        return self.sites.run(params, clients, check_mode)
+        if self.sites.run is not None:
+            return self.sites.run(params, clients, check_mode)
+        by_site = {name: one for names, one in clients for name in names if name}
+        return self.run(params, client.with_other_sites(by_site), check_mode)
 
 
 def _printable_texts(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -380,10 +433,7 @@ def own_client(connection: ConnectionSettings) -> Iterator[Client]:
 def unexpected(error: BaseException) -> FleetError:
     """Return the error for a bug in this collection."""
     return FleetError(
-        attempted=f"An unexpected {type(error).__name__} occurred",
-        answer=str(error),
-        next_step=(
-            "This is a bug in the collection pve.fleet: please report it with the output of -vvv"
-        ),
-        reason=type(error).__name__,
+        f"An unexpected {type(error).__name__} occurred: {error}",
+        "This is a bug in the collection pve.fleet: please report it with the output of -vvv",
+        type(error).__name__,
     )

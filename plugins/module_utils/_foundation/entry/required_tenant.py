@@ -1,7 +1,8 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Refuses a task without a tenant if the connection requires one (pure).
+"""Refuses a task without a tenant if the connection requires one, and a task that writes at a closed
+site (pure).
 
 A task without a tenant may change the VMs of every tenant. A site or the environment sets
 `require_tenant` if no task may forget the tenant by mistake.
@@ -12,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..api.settings import ConnectionSettings
-from ..core.errors import ValidationFailed
+from ..api.settings import CLOSED, ConnectionSettings
+from ..core.errors import ConfigurationError, ValidationFailed
 from .generated.administrative import ADMINISTRATIVE
 
 TEMPLATE_TASK = "vm"
@@ -22,12 +23,17 @@ has the tag of a tenant (_guests/guest/live/find.py)."""
 FIREWALL_TASK = "firewall"
 """Only the firewall of a guest belongs to a tenant."""
 # Modules that write nothing in Proxmox VE, besides the modules whose names end in _info.
-READING = frozenset({"metrics", "firewall_check"})
+READING = frozenset({"metrics", "firewall_check", "usage"})
+
+
+def only_reads(module: str) -> bool:
+    """Return whether a module writes nothing in Proxmox VE."""
+    return module.endswith("_info") or module in READING
 
 
 def is_exempt(module: str, params: Mapping[str, Any]) -> bool:
     """Return whether a task only reads or is administrative; a module without a name is neither."""
-    if module.endswith("_info") or module in READING or module in ADMINISTRATIVE:
+    if only_reads(module) or module in ADMINISTRATIVE:
         return True
     if module == FIREWALL_TASK:
         return params.get("scope") != "guest"
@@ -51,10 +57,19 @@ def require_tenant(module: str, params: Mapping[str, Any], connection: Connectio
     if not connection.require_tenant or is_exempt(module, params) or has_tenant(params):
         return
     raise ValidationFailed(
-        attempted="The task was refused",
-        answer="it could change the guests of every tenant, because it has no tenant, and"
-        " require_tenant is set",
-        next_step="Set tenant; in a list of VMs, set it for each VM",
-        reason="require_tenant",
-        dispatched=False,
+        "The task was refused: it could change the guests of every tenant, because it has no "
+        "tenant, and require_tenant is set",
+        "Set tenant; in a list of VMs, set it for each VM",
+        "require_tenant",
+    )
+
+
+def require_not_closed(module: str, connection: ConnectionSettings) -> None:
+    """Raise ConfigurationError for a task that may write, if its site is closed."""
+    if connection.state != CLOSED or only_reads(module):
+        return
+    raise ConfigurationError(
+        f"The task was refused: site {connection.site} is closed, so nothing is written there",
+        "Remove the site from the task or the estate, or set its state to active",
+        "closed site",
     )

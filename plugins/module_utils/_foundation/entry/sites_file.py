@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from ..core.errors import ConfigurationError
+from .remotes import sites_with_remotes
 
 _VAULT = re.compile(r"(?m)^\s*\$ANSIBLE_VAULT;|:\s*!vault\b")
 
@@ -36,7 +37,7 @@ def read_sites_file(path: str) -> Any:
                 "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of"
                 " an inventory, write the list itself",
             )
-        return yaml.safe_load(text)
+        given = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise _sites_error(attempted, str(error), "Correct sites_file") from error
     except yaml.YAMLError as error:
@@ -44,13 +45,10 @@ def read_sites_file(path: str) -> Any:
         where = "" if line is None else f" (line {line + 1})"
         # The text of the error may quote a secret, so only the line is reported.
         raise _sites_error(attempted, f"it is not valid YAML{where}", "Correct the file") from None
+    if isinstance(given, dict) and given.get("sites_from"):
+        return sites_with_remotes(given, path)
+    return given
 
 
 def _sites_error(attempted: str, answer: str, next_step: str) -> ConfigurationError:
-    return ConfigurationError(
-        attempted=attempted,
-        answer=answer,
-        next_step=next_step,
-        reason="unreadable sites file",
-        dispatched=False,
-    )
+    return ConfigurationError(f"{attempted}: {answer}", next_step, "unreadable sites file")

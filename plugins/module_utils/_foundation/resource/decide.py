@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core.errors import Conflict, ValidationFailed
-from .change import DesiredResource, ResourceChange
 from .plan import Plan, Step
-from .table import Call, Field, Key, Members, Secret, Table, Values
+from .table import Call, DesiredResource, Field, Key, Members, ResourceChange, Secret, Table, Values
 
 Property = TypeVar("Property", Key, Field, Members, Secret)
 """The settings that a table has an option for."""
@@ -72,10 +71,9 @@ def _wanted_members(group: Members, items: Iterable[Any]) -> frozenset[Any]:
     found = frozenset(group.want(item) for item in items)
     if len(group.identities(found)) < len(found):
         raise ValidationFailed(
-            attempted=f"{group.option} was refused",
-            answer=f"it lists the same twice: {', '.join(group.named(found))}",
-            next_step="List each once",
-            reason=group.option,
+            f"{group.option} was refused: it lists the same twice: {', '.join(group.named(found))}",
+            "List each once",
+            group.option,
         )
     return found
 
@@ -186,12 +184,10 @@ def build_plan(
         return _plan_change(table, desired, actual, change)
     if not desired.recreate:
         raise Conflict(
-            attempted=f"{_capital(label)} was not changed",
-            answer=(
-                f"Proxmox VE cannot change {', '.join(change.fixed)} of an existing {table.noun}"
-            ),
-            next_step=f"Set state=absent first, or leave out {', '.join(change.fixed)}",
-            reason="fixed option",
+            f"{_capital(label)} was not changed: Proxmox VE cannot change "
+            f"{', '.join(change.fixed)} of an existing {table.noun}",
+            f"Set state=absent first, or leave out {', '.join(change.fixed)}",
+            "fixed option",
             details={"options": list(change.fixed)},
         )
     old = actual or {}
@@ -208,13 +204,13 @@ def _plan_delete(
     label = table.label(desired.keys)
     if change.removes and not desired.force:
         raise Conflict(
-            attempted=f"{_capital(label)} was not deleted",
-            answer=f"it is not empty: it has {_named(table, change.removes)}",
-            next_step=(
+            f"{_capital(label)} was not deleted: it is not empty: it has "
+            f"{_named(table, change.removes)}",
+            (
                 "Take its members out first, or set force=true; the members themselves are never"
                 " deleted"
             ),
-            reason="not empty",
+            "not empty",
             details={
                 "members": {option: sorted(items) for option, items in change.removes.items()}
             },
@@ -241,7 +237,9 @@ def _plan_change(
     steps += _removals(table, desired, target, _pick(change.removes, table.separate_members))
     for secret in table.secrets:
         if secret.call is not None and secret.option in change.writes:
-            steps.append(_writing(table, desired, secret.option, secret.call, secret.property))
+            summary = f"Set {secret.option} of {table.label(desired.keys)}"
+            data = {secret.property: desired.secrets[secret.option]}
+            steps.append(_step(WRITE, summary, "PUT", secret.call, desired, data))
     steps += commits(table, desired)
     reported = table.show(desired.keys, target)
     if actual is None:
@@ -307,27 +305,26 @@ def _require_variant(table: Table, desired: DesiredResource, actual: Values | No
         is_set = one.option in desired.values or one.option in desired.secrets
         if variant is not None and is_set and not one.exists_in(variant):
             raise ValidationFailed(
-                attempted=f"{label} was refused",
-                answer=f"{one.option} is an option of {table.variant} {', '.join(one.variants)},"
-                f" and the {table.variant} is {variant}",
-                next_step=f"Leave out {one.option}, or check {table.variant}",
-                reason=one.option,
+                f"{label} was refused: {one.option} is an option of {table.variant} "
+                f"{', '.join(one.variants)}, and the {table.variant} is {variant}",
+                f"Leave out {one.option}, or check {table.variant}",
+                one.option,
             )
-    if actual is None:
-        _require_complete(table, desired, variant)
-
-
-def _require_complete(table: Table, desired: DesiredResource, variant: Any) -> None:
-    """Raise ValidationFailed if a new resource lacks a field."""
-    label = _capital(table.label(desired.keys))
-    for one in table.fields:
-        if one.is_required_in(variant) and one.option not in desired.values:
+    for field in table.fields:
+        if field.is_required_in(variant) and _lacks(field, desired, actual is None):
             raise ValidationFailed(
-                attempted=f"{label} was not created",
-                answer=f"{one.option} is required for a new {table.noun}",
-                next_step=f"Set {one.option}",
-                reason=one.option,
+                f"{label} was not {('created' if actual is None else 'changed')}: {field.option} "
+                f"is required for a {'new ' * (actual is None)}{table.noun}",
+                f"Set {field.option}",
+                field.option,
             )
+
+
+def _lacks(field: Field, desired: DesiredResource, is_new: bool) -> bool:
+    """Return whether a resource would lack a required field: PVE stores no empty value."""
+    if field.option not in desired.values:
+        return is_new
+    return field.send(desired.values[field.option]) in (None, "")
 
 
 def _creation(table: Table, desired: DesiredResource, change: ResourceChange) -> Step:
@@ -436,14 +433,6 @@ def _removals(
     data.update(table.removal)
     summary = f"Take {_named(table, listed)} out of {table.label(desired.keys)}"
     return [_step(REMOVE, summary, "PUT", table.update_call, desired, data), *steps]
-
-
-def _writing(
-    table: Table, desired: DesiredResource, option: str, call: Call, property_name: str
-) -> Step:
-    summary = f"Set {option} of {table.label(desired.keys)}"
-    data = {property_name: desired.secrets[option]}
-    return _step(WRITE, summary, "PUT", call, desired, data)
 
 
 def _sent(table: Table, target: Values, sets: Values, secrets: Mapping[str, str]) -> dict[str, Any]:

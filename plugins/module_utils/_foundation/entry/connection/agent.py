@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...core.clock import poll
 from ...core.errors import ApiError, FleetError, TaskTimeout
-from ...core.poll import poll
 from ...core.texts.shell import (
     ascii_script,
     begin_file,
@@ -136,11 +136,10 @@ class GuestAgent:
         """
         if len(script) > _LONGEST:
             raise ApiError(
-                attempted=self._attempted,
-                answer=f"the command has {len(script)} characters, and PVE accepts {_LONGEST}",
-                next_step="Copy a script to the guest and run that",
-                reason="long command",
-                dispatched=False,
+                f"{self._attempted}: the command has {len(script)} characters, and PVE accepts "
+                f"{_LONGEST}",
+                "Copy a script to the guest and run that",
+                "long command",
             )
         started = self._client.write(
             "POST",
@@ -157,10 +156,10 @@ class GuestAgent:
                 return self._result_of(answer)
         self._kill(pid)
         raise TaskTimeout(
-            attempted=self._attempted,
-            answer=f"process {pid} did not end within {self._timeout:g} seconds and was killed",
-            next_step="Raise ansible_pve_command_timeout, or run the task with async",
-            reason="command timeout",
+            f"{self._attempted}: process {pid} did not end within {self._timeout:g} seconds and "
+            "was killed",
+            "Raise ansible_pve_command_timeout, or run the task with async",
+            "command timeout",
         )
 
     def _kill(self, pid: int) -> None:
@@ -174,11 +173,10 @@ class GuestAgent:
     def _result_of(self, answer: dict[str, Any]) -> CommandResult:
         if answer.get("out-truncated") or answer.get("err-truncated"):
             raise ApiError(
-                attempted=self._attempted,
-                answer=f"its output is longer than {_MAX_OUTPUT} MiB, which is all that the agent"
-                " keeps",
-                next_step="Write the output to a file in the guest and fetch that",
-                reason="truncated output",
+                f"{self._attempted}: its output is longer than {_MAX_OUTPUT} MiB, which is all "
+                "that the agent keeps",
+                "Write the output to a file in the guest and fetch that",
+                "truncated output",
             )
         signal = answer.get("signal")
         status = int(answer.get("exitcode") or 0) if signal is None else 128 + int(signal)

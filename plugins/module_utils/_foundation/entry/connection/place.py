@@ -89,11 +89,9 @@ def find_place(client: Client, wanted: ConnectionGuest) -> GuestPlace:
 def _require_tenant(wanted: ConnectionGuest, is_required: bool) -> None:
     if is_required and not wanted.tenant:
         raise ValidationFailed(
-            attempted=wanted.attempted,
-            answer="the connection has no tenant, and require_tenant is set",
-            next_step="Set ansible_pve_tenant to the tenant of the guest",
-            reason="require_tenant",
-            dispatched=False,
+            f"{wanted.attempted}: the connection has no tenant, and require_tenant is set",
+            "Set ansible_pve_tenant to the tenant of the guest",
+            "require_tenant",
         )
 
 
@@ -106,25 +104,22 @@ def _chosen(rows: Iterable[Mapping[str, Any]], wanted: ConnectionGuest) -> Mappi
     if len(found) > 1:
         vmids = ", ".join(sorted(str(row["vmid"]) for row in found))
         raise Conflict(
-            attempted=wanted.attempted,
-            answer=f"several guests have the name: {vmids}",
-            next_step="Set ansible_pve_vmid",
-            reason="ambiguous name",
+            f"{wanted.attempted}: several guests have the name: {vmids}",
+            "Set ansible_pve_vmid",
+            "ambiguous name",
         )
     if not found:
         raise UnknownVm(
-            attempted=wanted.attempted,
-            answer="the cluster has no such guest, or the user may not see it",
-            next_step="Check the VMID, and refresh the inventory",
-            reason="unknown guest",
+            f"{wanted.attempted}: the cluster has no such guest, or the user may not see it",
+            "Check the VMID, and refresh the inventory",
+            "unknown guest",
         )
     row = found[0]
     if row.get("type") != wanted.kind.type:
         raise Conflict(
-            attempted=wanted.attempted,
-            answer=f"{row.get('vmid')} is a guest of another kind",
-            next_step="Use pve.fleet.agent for VMs and pve.fleet.pct for containers",
-            reason="another kind",
+            f"{wanted.attempted}: {row.get('vmid')} is a guest of another kind",
+            "Use pve.fleet.agent for VMs and pve.fleet.pct for containers",
+            "another kind",
         )
     return row
 
@@ -148,17 +143,15 @@ def _require_same(wanted: ConnectionGuest, vmid: int, name: str, tags: Iterable[
     """Raise Conflict if the guest has another name or another tenant (pure)."""
     if wanted.name and name != wanted.name:
         raise Conflict(
-            attempted=wanted.attempted,
-            answer=f"{wanted.kind.noun} {vmid} has the name '{name}' now",
-            next_step="Refresh the inventory",
-            reason="another guest",
+            f"{wanted.attempted}: {wanted.kind.noun} {vmid} has the name '{name}' now",
+            "Refresh the inventory",
+            "another guest",
         )
     if not owns(_owner(wanted), tags, wanted.prefix):
         raise Conflict(
-            attempted=wanted.attempted,
-            answer=f"it does not belong to tenant {wanted.tenant}",
-            next_step="Check ansible_pve_tenant and the tags of the guest",
-            reason="another tenant",
+            f"{wanted.attempted}: it does not belong to tenant {wanted.tenant}",
+            "Check ansible_pve_tenant and the tags of the guest",
+            "another tenant",
         )
 
 

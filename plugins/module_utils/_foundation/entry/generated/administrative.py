@@ -51,6 +51,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "realm_sync": "users of a directory",
     "realm_sync_job": "jobs that synchronize realms",
     "rebalance": "guests of all nodes",
+    "relocate": "guests of two sites",
     "role": "roles",
     "sdn": "networks of the cluster",
     "storage": "storages of the cluster",
