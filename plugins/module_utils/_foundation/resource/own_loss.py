@@ -32,9 +32,8 @@ def require_allowed(loss: OwnLoss, login: str, attempted: str, *, allow_self: bo
     if allow_self:
         return f"The login of this task, {login}, {loss.text}"
     raise Conflict(
-        attempted=attempted,
-        answer=f"the login of this task, {login}, then {loss.text}",
-        next_step="Use another login, or set allow_self=true",
-        reason=loss.reason,
+        f"{attempted}: the login of this task, {login}, then {loss.text}",
+        "Use another login, or set allow_self=true",
+        loss.reason,
         details={"lost": {path: list(names) for path, names in loss.lost.items()}},
     )

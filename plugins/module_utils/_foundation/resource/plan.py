@@ -41,6 +41,7 @@ class Plan:
     pending: tuple[str, ...] = ()  # keys that will wait for a stop when the plan is done
     warnings: tuple[str, ...] = ()
     blinds: bool = False  # whether the login may lose the right to read the resource
+    label: str = ""  # of the resource, in a plan that is kept for its approval
 
     @property
     def changed(self) -> bool:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..core.clock import Clock
+from ..core.clock import Clock, poll
 from ..core.errors import FleetError
-from ..core.poll import poll
 
 # Seconds that a run waits until guests with higher VMIDs have given way to its guest. It is shorter
 # than the time after which another run takes over an unfinished guest (QUIET in
@@ -30,26 +29,26 @@ PATIENCE = 5.0
 class RaceReading:
     """One reading of the cluster.
 
-    `guests` are the guests that count, by VMID; `find_breach` returns the violated rule if these
+    `guests` are the guests that count, by VMID, or by site and VMID; `find_breach` returns the violated rule if these
     guests exist together with the new guest, or a false value. `is_finished` reads a guest and
     returns whether its run has finished it: such a guest stays, because the rule held when that run
     checked it.
     """
 
-    guests: Mapping[int, Any]
-    find_breach: Callable[[Mapping[int, Any]], Any]
-    is_finished: Callable[[int], bool]
+    guests: Mapping[Any, Any]
+    find_breach: Callable[[Mapping[Any, Any]], Any]
+    is_finished: Callable[[Any], bool]
 
 
 class RaceRule(Protocol):
     """A rule for one new guest that it can break together with guests of other runs."""
 
     @property
-    def vmid(self) -> int:
-        """The VMID of the new guest."""
+    def vmid(self) -> Any:
+        """The VMID of the new guest; if guests of several sites count, the pair of site and VMID."""
 
     @property
-    def known(self) -> frozenset[int]:
+    def known(self) -> frozenset[Any]:
         """The guests that existed when this run began; they never give way."""
 
     def read(self) -> RaceReading:
@@ -89,8 +88,8 @@ def resolve_race(clock: Clock, rule: RaceRule, remove: Callable[[], None]) -> No
 
 def _breach_by_staying_guests(rule: RaceRule, reading: RaceReading) -> Any:
     """Return the breach by the guests that do not give way to the new guest."""
-    staying: dict[int, Any] = {}
-    others: dict[int, Any] = {}
+    staying: dict[Any, Any] = {}
+    others: dict[Any, Any] = {}
     for vmid, guest in reading.guests.items():
         is_lower = vmid < rule.vmid
         if is_lower or vmid in rule.known:

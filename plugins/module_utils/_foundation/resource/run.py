@@ -13,18 +13,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..api.access.listed import require_listed
 from ..api.interface import Api
 from ..core.errors import AuthenticationError, Conflict, NotFound, PermissionDenied
 from ..core.parallel import side_by_side
 from ..core.result import Result
-from .change import DesiredResource
 from .decide import COMMIT, after, build_plan, commits, compare, read_desired, read_keys
-from .engine import Resource, apply_plan
-from .execute import Execution, StepResult, attempted
+from .engine import Execution, Resource, StepResult, apply_plan, attempted, result_of
 from .own_loss import OwnLoss, require_allowed
 from .plan import Plan, Step
-from .result import result_of
-from .table import Table, Values
+from .table import DesiredResource, Table, Values
 
 
 def run(
@@ -98,10 +96,9 @@ class TableResource(Resource[Result]):
         rest = plan_resource(self.table, self.desired, self.client)[0]
         if step not in rest.steps:
             raise Conflict(
-                attempted=attempted(step.summary),
-                answer="another run has changed it since it was read",
-                next_step="Run this again",
-                reason="changed since",
+                f"{attempted(step.summary)}: another run has changed it since it was read",
+                "Run this again",
+                "changed since",
             )
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
@@ -202,6 +199,9 @@ def plan_resource(
         reading = read_resource(table, client, desired.keys)
     actual = reading.values
     change = compare(table, desired, actual)
+    is_removal = desired.exact or not desired.present
+    if table.listed is not None and is_removal and not change:
+        require_listed(client.privileges(), table.label(desired.keys), *table.listed(desired.keys))
     plan = build_plan(table, desired, actual, change)
     if reading.pending and not plan.steps:
         plan = replace(plan, steps=tuple(commits(table, desired)))
@@ -214,7 +214,7 @@ def plan_resource(
     if table.guard is not None and change and (actual is not None or change.adds):
         loss = table.guard(client, desired, change, actual or {})
         plan = _guarded(table, desired, plan, client, loss)
-    return plan, actual
+    return replace(plan, label=table.label(desired.keys)), actual
 
 
 def _with_digest(table: Table, steps: Sequence[Step], digest: str) -> tuple[Step, ...]:
@@ -257,7 +257,11 @@ def run_info(
     """
     keys = read_keys(table, params)
     if len(keys) == len(table.keys):
-        return _named(table, keys, client)
+        values = read_values(table, client, keys)
+        if table.keys:
+            return _result(table, [(keys, values)])
+        described = table.show(keys, values or table.values({}))
+        return Result(False, {table.kind: described})
     return _result(table, list_values(table, client, keys))
 
 
@@ -295,15 +299,6 @@ def list_rows(
     return [(table.keys_of(row), table.values(row)) for row in listed]
 
 
-def _named(table: Table, keys: Mapping[str, str], client: Api) -> Result:
-    """Return the resource of these keys; a resource without keys always exists."""
-    values = read_values(table, client, keys)
-    if table.keys:
-        return _result(table, [(keys, values)])
-    described = table.show(keys, values or table.values({}))
-    return Result(False, {table.kind: described})
-
-
 def _result(table: Table, found: Iterable[tuple[Mapping[str, str], Values | None]]) -> Result:
     """Return the resources that exist."""
     described = [table.show(keys, values) for keys, values in found if values is not None]
@@ -321,10 +316,10 @@ def _require_reached(
     if not different:
         different = list(desired.keys.values())
     raise Conflict(
-        attempted=f"The changes of {table.label(desired.keys)} did not last",
-        answer=f"Proxmox VE accepted them, but these still differ: {', '.join(different)}",
-        next_step="Another run may have changed it at the same time: run this again",
-        reason="changed since",
+        f"The changes of {table.label(desired.keys)} did not last: Proxmox VE accepted them, but "
+        f"these still differ: {', '.join(different)}",
+        "Another run may have changed it at the same time: run this again",
+        "changed since",
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ..core import propstring, times, validate
+from ..core.arguments.options import did_you_mean
 from ..core.errors import NotFound
 from ..core.marks import keep_mark
 from .table import Field, Secret
@@ -150,10 +151,10 @@ def require_existing(
     if not missing:
         return
     raise NotFound(
-        attempted=attempted,
-        answer=f"there is no {kind} {', '.join(missing)}{bounds}",
-        next_step=f"Create it first, or check {check}",
-        reason=f"unknown {kind}",
+        f"{attempted}: there is no {kind} "
+        f"{', '.join(missing)}{bounds}{did_you_mean(missing[0], known)}",
+        f"Create it first, or check {check}",
+        f"unknown {kind}",
         details={f"{kind}s": missing},
     )
 

@@ -288,6 +288,21 @@ class TestNetwork:
         error = caught(lambda: client_for(script).get("any"))
         assert (error.reason, error.tries) == ("not the API", 1)
 
+    @pytest.mark.parametrize(
+        ("body", "text"),
+        [
+            (rb'{"data": "a\ud800b"}', "a?b"),
+            (b'{"data": "a\xed\xa0\x80b"}', "a?b"),
+            (rb'{"data": "\ud83d\ude00"}', "\U0001f600"),
+        ],
+        ids=["escaped", "bytes", "a whole pair"],
+    )
+    def test_half_of_a_surrogate_pair_becomes_a_question_mark(
+        self, script: Scripted, body: bytes, text: str
+    ) -> None:
+        script.replies = [Reply(body=body)]
+        assert client_for(script).get("any") == text
+
     def test_an_offline_node_is_named(self, script: Scripted) -> None:
         script.replies = [Reply(status=595, reason="No route to host", body=b"")]
         error = caught(lambda: client_for(script).get("nodes", "pve3", "status"))

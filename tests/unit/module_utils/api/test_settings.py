@@ -429,6 +429,13 @@ def test_sites_file() -> None:
         ({"sites": [{"host": "a"}]}, "malformed sites", "name"),
         ({"sites": [{"name": "a", "hots": "a"}]}, "malformed sites", "hots"),
         ({"sites": ["a"]}, "malformed sites", "list"),
+        (
+            {"sites": [{"name": "a", "state": "shut"}]},
+            "malformed sites",
+            "active, draining, closed",
+        ),
+        ({"sites": [{"name": "a", "labels": ["eu"]}]}, "malformed sites", "labels of site a"),
+        ({"sites": [{"name": "a", "labels": {"eu": [1]}}]}, "malformed sites", "labels of site a"),
     ],
 )
 def test_wrong_sites(options: dict[str, Any], reason: str, text: str) -> None:
@@ -436,6 +443,20 @@ def test_wrong_sites(options: dict[str, Any], reason: str, text: str) -> None:
         resolve(options, {})
     assert caught.value.reason == reason
     assert text in caught.value.message
+
+
+def test_labels_and_state_of_a_site() -> None:
+    site = {**SITES[0], "labels": {"region": "eu", "price": 3}, "state": "draining"}
+    found = resolve({"sites": [site]}, {})
+    assert found.labels == (("price", "3"), ("region", "eu"))
+    assert found.state == "draining"
+    assert resolve({"sites": [SITES[0]]}, {}).state == "active"
+
+
+def test_a_closed_site_is_only_used_by_its_name() -> None:
+    sites = [SITES[0], {**SITES[1], "default": False, "state": "closed"}]
+    assert site_names({"sites": sites}, {}) == ["north"]
+    assert resolve({"sites": sites, "site": "south"}, {}).state == "closed"
 
 
 class TestOneTable:

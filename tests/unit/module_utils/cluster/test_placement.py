@@ -360,7 +360,7 @@ def test_each_strategy_says_what_it_looked_at() -> None:
     assert first.node == "n2"
     assert first.refused == {
         "n1": "it fits, but n2 comes first",
-        "n3": "it fits, but is none of the preferred nodes",
+        "n3": "it fits, but is not preferred",
     }
     assert choose(rows, strategy="first").node == "n1"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.interface import PlanBook
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import TaskResult
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     AlreadyExists,
@@ -55,6 +56,7 @@ class FakeApi:
     """
 
     login = "root@pam!fleet"
+    plan_book = PlanBook()
 
     def __init__(self, shelves: Mapping[str, dict[str, Any]] | None = None) -> None:
         self.clock = FakeClock()

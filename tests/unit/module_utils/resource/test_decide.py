@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import Conflict
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
-    DesiredResource,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.decide import (
     after,
     build_plan,
@@ -22,6 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.dec
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
     Call,
+    DesiredResource,
     Field,
     Table,
 )

@@ -22,20 +22,18 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.engine import (
-    Resource,
-    apply_plan,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import (
     REPEATS,
     Execution,
     FailureVerdict,
+    Resource,
     StepResult,
     Steps,
     after_writes,
+    apply_plan,
     execute,
+    result_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.result import result_of
 from tests.unit.module_utils.resource.resource_cases import FakeApi
 
 

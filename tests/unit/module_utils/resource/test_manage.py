@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.interface import PlanBook
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     FleetError,
     TaskTimeout,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import (
-    Execution,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.engine import Execution
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.manage import (
     Hooks,
     manage,
@@ -32,6 +31,8 @@ STEPS = {
 
 class Switch:
     """A client whose resource is a list of the steps that are still necessary."""
+
+    plan_book = PlanBook()
 
     def __init__(self, *states: tuple[str, ...], confirmed: bool = False) -> None:
         self.states: Iterator[tuple[str, ...]] = iter(states)

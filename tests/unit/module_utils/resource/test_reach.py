@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.interface import PlanBook
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.upid import TaskResult
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     Conflict,
@@ -129,6 +130,7 @@ class SectionServer:
     key: str
     commits: bool = False
     login: str = "root@pam!fleet"
+    plan_book: PlanBook = field(default_factory=PlanBook)
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     writes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)

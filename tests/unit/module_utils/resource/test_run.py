@@ -17,13 +17,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
     FleetError,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
-    DesiredResource,
-    ResourceChange,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run import (
     run,
     run_info,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
+    DesiredResource,
+    ResourceChange,
 )
 from tests.unit.module_utils.resource.resource_cases import SHELF, FakeApi
 

@@ -13,9 +13,6 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
-    ResourceChange,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.decide import (
     build_plan,
     compare,
@@ -24,6 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.dec
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
     Call,
     Members,
+    ResourceChange,
     Secret,
     Table,
 )
