@@ -9,14 +9,13 @@ owner.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.find.restoring import find_restored, suspects
 from ..._foundation.cluster.state import CREATION_LOCKS, ClusterState, VmRow, pool_of, with_names
 from ..._foundation.cluster.tenant import owns
 from ..._foundation.cluster.view import PATIENCE
-from ..._foundation.cluster.vmids import VmidAllocator, VmidRange, read_vmid_ranges
+from ..._foundation.cluster.vmids import VmidAllocator, read_vmid_ranges
 from ..._foundation.core.errors import FleetError, TaskTimeout
 from ..guest.live.creation import await_name, with_hidden_creations
 from ..guest.registry import list_of
@@ -48,7 +47,6 @@ def find_creations_in_progress(
         cluster = with_names(client, cluster)
     cluster = with_hidden_creations(client, kind, cluster)
     restored = find_restored(client, suspects(cluster, scope.tenant_tag, scope.prefix, listed))
-    vmids = _likely_vmids_of(params)
     until = client.clock.monotonic() + PATIENCE
     rows: list[VmRow] = []
     notes = list(restored.values())
@@ -56,7 +54,7 @@ def find_creations_in_progress(
     for row in sorted(cluster.vms.values(), key=lambda one: one.vmid):
         if row.vmid in skipped or row.template:
             continue
-        if not _may_be_in_progress(row, scope, vmids):
+        if not _may_be_in_progress(row, scope, params):
             continue
         remaining = max(0.0, until - client.clock.monotonic())
         try:
@@ -103,30 +101,7 @@ def within(row: VmRow, scope: PruneScope) -> bool:
     return scope.pool in (None, row.pool)
 
 
-@dataclass(frozen=True)
-class _LikelyVmids:
-    """The VMID ranges of the run, and whether VMIDs are derived from names."""
-
-    vmid_ranges: tuple[VmidRange, ...]
-    by_name: bool
-
-    def could_give(self, vmid: int, tag: str, name: str) -> bool:
-        """Return whether a VM of this name and tenant could have got the VMID."""
-        if not self.by_name:
-            return any(first <= vmid <= last for first, last in self.vmid_ranges)
-        return any(
-            vmid in VmidAllocator(vmid_range, tag, name).first(LIKELY)
-            for vmid_range in self.vmid_ranges
-        )
-
-
-def _likely_vmids_of(params: Mapping[str, Any]) -> _LikelyVmids:
-    vmid_ranges = read_vmid_ranges(params.get("vmid_range"), params.get("vmid_bands"))
-    by_name = params.get("vmid_choice") != "lowest"
-    return _LikelyVmids((vmid_ranges.automatic, vmid_ranges.template), by_name)
-
-
-def _may_be_in_progress(row: VmRow, scope: PruneScope, vmids: _LikelyVmids) -> bool:
+def _may_be_in_progress(row: VmRow, scope: PruneScope, params: Mapping[str, Any]) -> bool:
     """Return whether a VM that seems outside the scope may be an unfinished VM of it (pure)."""
     if row.lock in CREATION_LOCKS:
         return not within(row, scope)
@@ -136,4 +111,9 @@ def _may_be_in_progress(row: VmRow, scope: PruneScope, vmids: _LikelyVmids) -> b
         return False
     if scope.pool is not None:
         return row.pool == scope.pool
-    return vmids.could_give(row.vmid, scope.tenant_tag, row.name)
+    vmid_ranges = read_vmid_ranges(params.get("vmid_range"), params.get("vmid_bands"))
+    both = (vmid_ranges.automatic, vmid_ranges.template)
+    if params.get("vmid_choice") == "lowest":
+        return any(first <= row.vmid <= last for first, last in both)
+    allocators = [VmidAllocator(one, scope.tenant_tag, row.name) for one in both]
+    return any(row.vmid in allocator.first(LIKELY) for allocator in allocators)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.state import node_of
-from ..._foundation.core.clock import Stoppable
+from ..._foundation.core.clock import Stoppable, poll
 from ..._foundation.core.errors import FleetError, GuestNotReady, TaskTimeout
 from ..._foundation.core.parallel import (
     ConcurrencyLimiter,
@@ -24,10 +24,8 @@ from ..._foundation.core.parallel import (
     all_at_once,
     side_by_side,
 )
-from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import read_privileges
-from ..._foundation.resource.execute import after_writes
+from ..._foundation.resource.engine import after_writes, read_privileges
 from ..guest.flow.apply import apply_plan, preview, with_view
 from ..guest.flow.flow import GuestPlan
 from ..kinds.model import Actual
@@ -202,7 +200,7 @@ class Executor:
             vm_plan = planned.vm_plan
             if vm_plan is None:
                 outcomes[at] = VmOutcome(planned, error=planned.error)
-            elif not planned.changes and not vm_plan.context.settings.guest.needs_agent:
+            elif not planned.changes and not vm_plan.context.settings.needs_agent:
                 outcomes[at] = VmOutcome(planned, preview(vm_plan))
             else:
                 storages = _storages(vm_plan)
@@ -213,7 +211,7 @@ class Executor:
                 )
                 if planned.row is not None:
                     self._reservations.put(planned.row)
-        planned_work = [entry[0][1] for entry in waiting]
+        planned_work = [planned for (_at, planned, *_rest), _held in waiting]
         run_progress = RunProgress(
             len(waiting), _word_for(planned_work), self._client.progress, self._clock
         )
@@ -275,7 +273,7 @@ class Executor:
         view = self._client.limited(admission, run_progress.over(self._client.progress)).noted(
             notes
         )
-        cluster_view = LiveView(view, self._reservations, _vmid(vm_plan), kind.type)
+        cluster_view = LiveView(view, self._reservations, vm_plan.place[0], kind.type)
         dated_plan = replace(vm_plan, cluster=replace(vm_plan.cluster, read_at=self._planned_at))
         try:
             if before is not None:
@@ -344,10 +342,6 @@ def _first(vm_plan: GuestPlan[Any], storages: frozenset[Resource]) -> frozenset[
     return resources_of(first.path, first.data, storages)
 
 
-def _vmid(vm_plan: GuestPlan[Any]) -> int:
-    return vm_plan.place[0]
-
-
 def _word_for(plans: Sequence[PlannedGuest]) -> str:
     """Return the common work of all guests, or a general word (pure)."""
     if all(planned.creates for planned in plans):
@@ -357,17 +351,15 @@ def _word_for(plans: Sequence[PlannedGuest]) -> str:
 
 def _given_up() -> FleetError:
     return TaskTimeout(
-        attempted="The work on this VM was given up",
-        answer="the task of Ansible has ended",
-        next_step="What Proxmox VE started continues: run again to complete it",
-        reason="given up",
+        "The work on this VM was given up: the task of Ansible has ended",
+        "What Proxmox VE started continues: run again to complete it",
+        "given up",
     )
 
 
 def _down(label: str, timeout: float) -> FleetError:
     return TaskTimeout(
-        attempted=f"{label} was rebooted",
-        answer=f"it does not run after {timeout:g} s",
-        next_step="Look at its console and the node's log; no other VM of this run is rebooted",
-        reason="not running after reboot",
+        f"{label} was rebooted: it does not run after {timeout:g} s",
+        "Look at its console and the node's log; no other VM of this run is rebooted",
+        "not running after reboot",
     )

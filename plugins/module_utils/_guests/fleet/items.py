@@ -6,30 +6,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._foundation.cluster.quota import TenantSites
 from ..._foundation.cluster.tenant import tenant_tag
 from ..._foundation.core import validate
 from ..._foundation.core.arguments.options import parse_options
 from ..._foundation.core.errors import FleetError, ValidationFailed
 from ..._foundation.spec.fleet import with_defaults
 from ..._protection.backup.job.declared import BackupDeclaration, read_declaration
-from ..guest.desired.classes import class_options
-from ..guest.desired.layers import lay_over
+from ..guest.desired.layers import class_options, lay_over
 from ..guest.registry import LISTS, VMS, ListKind
 from .listed import (
     ItemErrors,
     ListEntry,
     choose,
+    inherited,
     read_listed,
     read_tenants,
     require_distinct,
     require_one_tenant,
     require_same_spelling,
 )
-from .tenants import inherited
+from .over_sites.rules import SiteChoice, SiteRules, read_site_rules
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -49,7 +50,10 @@ class VmItem:
     kind: ListKind = VMS
     pruned: bool = False
     site: str = ""  # set if the run covers several sites
+    sites: TenantSites = TenantSites()  # of its tenant
     backup: BackupDeclaration | None = None  # None if its backup jobs are not changed
+    site_rules: SiteRules = SiteRules()
+    site_choice: SiteChoice | None = None  # set if this run chose its site
 
     @property
     def desired(self) -> Any:
@@ -138,7 +142,7 @@ def read_estate(
         chosen = _at_sites(chosen, sites)
         others = _at_sites(others, sites)
     read = removal_listed if params.get("remove") else merge
-    params_of = {one.option: fold_defaults(given, one) for one in _lists_in(chosen)}
+    params_of = {one.option: fold_defaults(given, one) for one in lists_of(chosen)}
     items: list[VmItem] = []
     mistakes = ItemErrors()
     for entry in chosen:
@@ -159,22 +163,29 @@ def read_estate(
     return Estate(params, items, others, scope)
 
 
-def _lists_in(entries: list[ListEntry]) -> list[ListKind]:
-    """Return the lists that have any of these entries."""
-    options = {entry.kind.option for entry in entries}
-    return [one for one in LISTS if one.option in options]
+def lists_of(entries: Sequence[ListEntry | VmItem]) -> list[ListKind]:
+    """Return the lists that have any of these guests (pure)."""
+    return [one for one in LISTS if any(entry.kind is one for entry in entries)]
 
 
 def _item(entry: ListEntry, merged: Mapping[str, Any], client: Client | None) -> VmItem:
     """Return the guest of an entry from its merged options. Raises FleetError."""
     options = dict(merged)
     given = options.pop("backup", None)
+    sites = entry.settings.sites
+    site_rules = read_site_rules(options.pop("site_placement", None), sites.names)
     declaration = None if given is None else read_declaration(given)
     item = VmItem(
-        entry.index, entry.kind.read(options), entry.kind, site=entry.site, backup=declaration
+        entry.index,
+        entry.kind.read(options),
+        entry.kind,
+        site=entry.site,
+        sites=sites,
+        backup=declaration,
+        site_rules=site_rules,
     )
     if client is not None:
-        entry.kind.require_names(client, item.desired)
+        entry.kind.flow.require_names(client, item.desired)
     return item
 
 
@@ -209,7 +220,7 @@ def merge(
     label = own.get("class") or shared.get("class")
     named: Mapping[str, Any] = {}
     if label:
-        named = class_options(label, _classes_of(shared, own), specs)
+        named = class_options(label, _classes_of(shared, own), specs, shared)
     layers = [kind.without_empty_texts(options) for options in (shared, named, own)]
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -275,11 +286,8 @@ def _require_inside(items: list[VmItem], scope: PruneScope) -> None:
         is_inside = is_of_tenant and is_of_pool
         if not is_inside and desired.guest.state != "absent":
             raise ValidationFailed(
-                attempted=f"{item.place}, {desired.guest.label}, was refused",
-                answer=(
-                    f"with prune all guests of the list have the {scope.label};"
-                    " this one says another"
-                ),
-                next_step="Leave out its tenant and pool, or put it into a task of its own",
-                reason="outside the scope",
+                f"{item.place}, {desired.guest.label}, was refused: with prune all guests of the "
+                f"list have the {scope.label}; this one says another",
+                "Leave out its tenant and pool, or put it into a task of its own",
+                "outside the scope",
             )

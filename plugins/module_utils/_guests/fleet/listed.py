@@ -2,20 +2,105 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Entries of the list of VMs, and the selection that a run works on (pure)."""
+"""Entries of the list of VMs, the settings of their tenants, and the selection that a run works on
+(pure).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..._foundation.cluster.quota import AUTO, TenantSites, read_tenant_sites, site_of_guest
 from ..._foundation.cluster.tenant import PREFIX, tenant_tag
-from ..._foundation.core.arguments.options import parse_options
+from ..._foundation.core import validate
+from ..._foundation.core.arguments.options import did_you_mean, parse_options
 from ..._foundation.core.errors import FleetError, ValidationFailed, category_class
 from ..._foundation.core.failures.several import FailedGuest, causes_of
-from ..guest.registry import LISTS, ListKind
-from .tenants import TenantSettings, read_settings, settings_of, site_of
+from ..._foundation.spec.tenants import OF_VMS, read_estate_tenants
+from ..guest.desired.layers import lay_over
+from ..guest.registry import LISTS, VMS, ListKind
+
+
+@dataclass(frozen=True)
+class TenantSettings:
+    """The settings of a tenant: the site of its VMs (empty: the task's), or its sites, and the
+    options of its VMs.
+    """
+
+    site: str = ""
+    sites: TenantSites = TenantSites()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_settings(params: Mapping[str, Any]) -> dict[str, TenantSettings]:
+    """Return O(tenant_settings) by tenant. Raises ValidationFailed that names the tenant."""
+    found: dict[str, TenantSettings] = {}
+    given = read_estate_tenants(params.get("tenant_settings"))
+    for tenant, options in given.items():
+        found[tenant] = _settings(tenant, options)
+    return found
+
+
+def _settings(tenant: str, options: Mapping[str, Any]) -> TenantSettings:
+    defaults = options.get("defaults") or {}
+    if defaults.get("tenant"):
+        raise ValidationFailed(
+            f"The settings of tenant {tenant} were refused: defaults has the option tenant, which "
+            "is the name of these settings",
+            "Leave it out",
+            "tenant",
+        )
+    sites = read_tenant_sites(tenant, options)
+    own = {name: options.get(name) for name in OF_VMS}
+    return TenantSettings(
+        site=str(options.get("site") or ""),
+        sites=sites,
+        options=lay_over(VMS.without_empty_texts(defaults), own),
+    )
+
+
+def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSettings:
+    """Return the settings of a tenant; empty without a tenant, or if no tenant has settings.
+
+    Raises ValidationFailed for a tenant without settings if other tenants have settings.
+    """
+    if not settings or not tenant:
+        return TenantSettings()
+    if tenant in settings:
+        return settings[tenant]
+    known = ", ".join(sorted(settings))
+    hint = did_you_mean(tenant, settings)
+    reason = "tenant without settings"
+    attempted = f"tenant '{tenant}' was refused"
+    answer = f"the estate has settings for {known} only{hint}"
+    raise ValidationFailed(
+        f"{attempted}: {answer}",
+        "Correct the tenant, or add it to the tenants of the estate",
+        reason,
+    )
+
+
+def inherited(
+    params: Mapping[str, Any], settings: TenantSettings, kind: ListKind = VMS
+) -> Mapping[str, Any]:
+    """Return the options for a tenant's guests: its own settings override the shared ones."""
+    if not settings.options:
+        return params
+    shared = {name: params.get(name) for name in kind.specs.shared}
+    own = kind.specs.own(settings.options)
+    return {**params, **lay_over(kind.without_empty_texts(shared), own)}
+
+
+def site_of(own: Mapping[str, Any], settings: TenantSettings) -> str:
+    """Return the site of a VM: its own, else its tenant's, else an empty text."""
+    return str(own.get("site") or settings.site)
+
+
+def _at_site(settings: TenantSettings, site: str) -> TenantSettings:
+    """Return the settings of a tenant for its VMs at one of its sites."""
+    return replace(settings, options={**settings.options, **settings.sites.options[site]})
 
 
 @dataclass(frozen=True)
@@ -47,30 +132,34 @@ class ListEntry:
         return "/".join(filter(None, (self.tenant, self.name)))
 
 
-@dataclass(frozen=True)
-class _ItemError:
-    option: str
-    index: int
-    label: str
-    error: FleetError
-
-
 class ItemErrors:
     """Collects the errors of single VMs, so that one error names all of them."""
 
     def __init__(self) -> None:
-        self._found: list[_ItemError] = []
+        self._failures: list[FailedGuest] = []
+        self._details: list[dict[str, Any]] = []  # of each failure: its place, and its error
 
     def note(self, kind: ListKind, index: int, own: Mapping[str, Any], error: FleetError) -> None:
         """Note the error of a guest by its place in a list; `own` are its options, valid or not."""
         name = own.get("name") or own.get("vmid") or "without a name"
         label = f"{kind.label(index)} ({name})"
-        self._found.append(_ItemError(kind.option, index, label, error))
+        self._failures.append(FailedGuest(label, error))
+        place = {"list": kind.option, "index": index, "vm": label}
+        self._details.append({**place, **error.as_result()})
 
     def raise_any(self) -> None:
         """Raise one error for the whole list if any mistake was noted."""
-        if self._found:
-            raise _refused(self._found)
+        if not self._failures:
+            return
+        reasons = {failed.error.reason for failed in self._failures}
+        categories = {category_class(failed.error) for failed in self._failures}
+        category = categories.pop() if len(categories) == 1 else ValidationFailed
+        raise category(
+            f"The list of VMs was refused, and nothing was changed: {causes_of(self._failures)}",
+            "Correct what is wrong, and run again",
+            reasons.pop() if len(reasons) == 1 else "several",
+            details={"vms": self._details},
+        )
 
 
 def read_listed(params: Mapping[str, Any]) -> list[ListEntry]:
@@ -101,6 +190,13 @@ def _listed(
     prefix = own.get("tenant_prefix") or params.get("tenant_prefix") or PREFIX
     tag = tenant_tag(tenant, prefix) if tenant else ""
     of_tenant = settings_of(settings, tenant)
+    site = site_of(own, of_tenant)
+    if of_tenant.sites.names:
+        site = site_of_guest(tenant, site, of_tenant.sites)
+    if site == AUTO:
+        _require_choice(own, of_tenant.sites)
+    elif of_tenant.sites.names:
+        of_tenant = _at_site(of_tenant, site)
     return ListEntry(
         index=index,
         kind=kind,
@@ -110,15 +206,29 @@ def _listed(
         tenant=tenant,
         tag=tag,
         settings=of_tenant,
-        site=site_of(own, of_tenant),
+        site=site,
     )
+
+
+def _require_choice(own: Mapping[str, Any], sites: TenantSites) -> None:
+    """Raise ValidationFailed for a guest whose site cannot be chosen."""
+    if not sites.names:
+        raise validate.refused(
+            "site", AUTO, "needs sites of its tenant", "List sites in the settings of the tenant"
+        )
+    if own.get("vmid") is not None or not own.get("name"):
+        raise validate.refused(
+            "site", AUTO, "needs a guest with a name and without a vmid", "Set its site"
+        )
 
 
 def require_distinct(listed: Sequence[ListEntry]) -> None:
     """Raise ValidationFailed if two entries name one guest: each would undo the other's work.
 
-    Each site has its own VMIDs and names, which both kinds of guests share.
+    Each site has its own VMIDs and names, which both kinds of guests share. The name of a guest
+    whose site is chosen is unique at all sites of its tenant.
     """
+    chosen = {(entry.tag, entry.name.lower()): entry for entry in listed if entry.site == AUTO}
     by_vmid: dict[tuple[str, int], ListEntry] = {}
     by_name: dict[tuple[str, str, str], ListEntry] = {}
     for entry in listed:
@@ -127,8 +237,8 @@ def require_distinct(listed: Sequence[ListEntry]) -> None:
             if other is not entry:
                 raise _duplicate_vmid(other, entry)
         if entry.name:
-            key = (entry.site, entry.tag, entry.name.lower())
-            other = by_name.setdefault(key, entry)
+            name = entry.tag, entry.name.lower()
+            other = chosen.get(name) or by_name.setdefault((entry.site, *name), entry)
             if other is not entry:
                 raise _duplicate_name(other, entry)
 
@@ -156,10 +266,9 @@ def _duplicate(first: ListEntry, second: ListEntry, answer: str) -> ValidationFa
         rule = f"A tenant can have each name once, and each VMID belongs to one {first.noun}"
         collision = f"are the same {first.noun}"
     return ValidationFailed(
-        attempted=f"{first.place} and {second.place} {collision}",
-        answer=answer,
-        next_step=f"{rule}: rename one of them",
-        reason="listed twice",
+        f"{first.place} and {second.place} {collision}: {answer}",
+        f"{rule}: rename one of them",
+        "listed twice",
     )
 
 
@@ -174,10 +283,10 @@ def read_tenants(params: Mapping[str, Any]) -> tuple[str, ...] | None:
     names = [str(name).strip() for name in given]
     if not all(names):
         raise ValidationFailed(
-            attempted="tenants is given without a value",
-            answer="a tenant's name is empty, such as that of a variable that is empty",
-            next_step="Name the tenants, or leave it out to work on the whole list",
-            reason="tenants",
+            "tenants is given without a value: a tenant's name is empty, such as that of a "
+            "variable that is empty",
+            "Name the tenants, or leave it out to work on the whole list",
+            "tenants",
         )
     return tuple(dict.fromkeys(names))
 
@@ -206,10 +315,10 @@ def choose(
         existing = ", ".join(filter(None, sorted(known))) or "none"
         names = ", ".join(unknown)
         raise ValidationFailed(
-            attempted=f"tenants names {names}, but no VM of the list has that tenant",
-            answer=f"its tenants are {existing}",
-            next_step="Names are compared exactly: correct tenants or the list",
-            reason="unknown tenant",
+            f"tenants names {names}, but no VM of the list has that tenant: its tenants are "
+            f"{existing}{did_you_mean(unknown[0], known)}",
+            "Names are compared exactly: correct tenants or the list",
+            "unknown tenant",
         )
     return chosen, others
 
@@ -219,10 +328,10 @@ def require_one_tenant(tenants: Sequence[str]) -> str:
     if len(tenants) == 1:
         return tenants[0]
     raise ValidationFailed(
-        attempted="Nothing was changed, because prune works on one tenant at a time",
-        answer=f"tenants names {', '.join(tenants) or 'none'}",
-        next_step="Name exactly one tenant there, and run once for each of several",
-        reason="prune",
+        "Nothing was changed, because prune works on one tenant at a time: tenants names "
+        f"{', '.join(tenants) or 'none'}",
+        "Name exactly one tenant there, and run once for each of several",
+        "prune",
     )
 
 
@@ -233,30 +342,8 @@ def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) ->
         return
     cause = f"these entries of the list have the tag {tag} too"
     raise ValidationFailed(
-        attempted=f"Nothing was changed, because {cause}",
-        answer=f"they would be pruned as if they were not listed: {', '.join(misspelt)}",
-        next_step=f"Spell their tenant {tenant} as tenants does",
-        reason="tenant in other letters",
-    )
-
-
-def _refused(wrong: Sequence[_ItemError]) -> FleetError:
-    """Return one error for the whole list that combines the errors of its VMs."""
-    failures: list[FailedGuest] = []
-    details: list[dict[str, Any]] = []
-    reasons: set[str] = set()
-    categories: set[type[FleetError]] = set()
-    for one in wrong:
-        failures.append(FailedGuest(one.label, one.error))
-        place = {"list": one.option, "index": one.index, "vm": one.label}
-        details.append({**place, **one.error.as_result()})
-        reasons.add(one.error.reason)
-        categories.add(category_class(one.error))
-    category = categories.pop() if len(categories) == 1 else ValidationFailed
-    return category(
-        attempted="The list of VMs was refused, and nothing was changed",
-        answer=causes_of(failures),
-        next_step="Correct what is wrong, and run again",
-        reason=reasons.pop() if len(reasons) == 1 else "several",
-        details={"vms": details},
+        f"Nothing was changed, because {cause}: they would be pruned as if they were not listed: "
+        f"{', '.join(misspelt)}",
+        f"Spell their tenant {tenant} as tenants does",
+        "tenant in other letters",
     )

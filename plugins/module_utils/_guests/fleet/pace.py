@@ -88,7 +88,8 @@ class RebootQueue:
             while True:
                 if self._lost:
                     raise _not_after(candidate, self._lost)
-                if self._has_room(candidate):
+                is_full = self._taken >= self._size > 0
+                if not is_full and not any(map(candidate.excludes, self._down.values())):
                     break
                 self._changed.wait(_WAKEUP)
                 pause()
@@ -112,17 +113,13 @@ class RebootQueue:
         with self._changed:
             return vmid in self._down
 
-    def _has_room(self, candidate: RebootCandidate) -> bool:
-        is_full = self._taken >= self._size > 0
-        return not is_full and not any(map(candidate.excludes, self._down.values()))
-
 
 def _not_after(candidate: RebootCandidate, lost: str) -> FleetError:
     return Conflict(
-        attempted=f"VM '{candidate.row.name}' ({candidate.row.vmid}) was not rebooted",
-        answer=f"VM {lost} does not run again after its reboot",
-        next_step="Find out why, repair it and run again: what is left waits for a reboot",
-        reason="earlier reboot failed",
+        f"VM '{candidate.row.name}' ({candidate.row.vmid}) was not rebooted: VM {lost} does not "
+        "run again after its reboot",
+        "Find out why, repair it and run again: what is left waits for a reboot",
+        "earlier reboot failed",
     )
 
 

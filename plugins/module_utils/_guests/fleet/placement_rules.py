@@ -137,7 +137,9 @@ def kept_of(
         if one.row is None:
             continue
         guest = one.item.desired.guest
-        row = _with_result(one.row, results.get((one.item.kind.option, one.item.index)) or {})
+        result = results.get((one.item.kind.option, one.item.index)) or {}
+        vmid = result.get("vmid") or one.row.vmid
+        row = replace(one.row, vmid=vmid, status=str(result.get("status") or one.row.status))
         rows.append(row)
         if _keep_of(one) is not None:
             tags.add(guest.tenant_tag)
@@ -152,12 +154,6 @@ def kept_of(
         running=frozenset(sid_of(row) for row in everyone if row.status == "running"),
         nodes=frozenset(),
     )
-
-
-def _with_result(row: VmRow, result: Mapping[str, Any]) -> VmRow:
-    """Return the row with the VMID that the guest got, and its power state."""
-    vmid = result.get("vmid") or row.vmid
-    return replace(row, vmid=vmid, status=str(result.get("status") or row.status))
 
 
 def _rows_of(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:

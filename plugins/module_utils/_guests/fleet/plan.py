@@ -8,7 +8,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.api.layers.caching import CachingReader
 from ..._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes
 from ..._foundation.cluster.tenant import is_of_others, tenants_of
-from ..._foundation.core.errors import Conflict, FleetError, NotFound
+from ..._foundation.core.errors import Conflict, FleetError, NotFound, PermissionDenied
 from ..._foundation.core.formatting import counted, first_of
 from ..._foundation.core.parallel import side_by_side
 from ..guest.context import RunContext
+from ..guest.create.total_quota import SiteQuota
 from ..guest.flow.flow import GuestPlan
-from ..guest.live.find import find, find_row
+from ..guest.live.find import find, find_row, require_listed_guest
 from ..guest.registry import VMS, ListKind, list_of
 from ..kinds.model import Actual, Guest
 from .creation_in_progress import find_creations_in_progress, is_creation_in, within
@@ -71,8 +72,13 @@ class FleetPlanner:
     """Plans VMs one after the other; each plan sees the VMs planned before it."""
 
     def __init__(
-        self, client: Client, check_mode: bool, lists: Collection[ListKind] = (VMS,)
+        self,
+        client: Client,
+        check_mode: bool,
+        lists: Collection[ListKind] = (VMS,),
+        total_of: Callable[[VmItem], SiteQuota | None] = lambda _item: None,
     ) -> None:
+        self._total_of = total_of  # the quota over sites that a guest counts for
         self._memory = CachingReader.around(client)
         self._check_mode = check_mode
         types = {one.kind.type for one in lists}
@@ -105,7 +111,17 @@ class FleetPlanner:
     def locate(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return the VM of each item, without a plan."""
         located = self._locate(items)
-        self._query_nodes_of(located)
+        # Only the nodes of known guests are asked, or all nodes if a guest was not found by its
+        # name.
+        for kind in sorted(self._refreshed):
+            of_kind = [one for one in located if one.item.kind.kind.type == kind]
+            nodes = {one.found.node for one in of_kind if one.found is not None}
+            if any(map(_is_unknown, of_kind)):
+                nodes = set(self.cluster.nodes)
+            before = self._refreshed[kind].vms.keys()
+            refreshed = query_nodes(self._memory, self._refreshed[kind], nodes, full=True)
+            self._refreshed[kind] = refreshed
+            self._planned.refresh(refreshed, before - refreshed.vms.keys())
         if any(map(_is_unknown, located)):
             # The listing may have an outdated name of a VM that seems to be missing.
             located = self._locate(items)
@@ -165,10 +181,7 @@ class FleetPlanner:
             name = now.own_name or row.own_name
             removal = removal_of(params, row.vmid, name, of)
             items.append(VmItem(len(items), of.read(removal), of, pruned=True))
-        return self._without_templates(self.plan(items))
-
-    def _without_templates(self, unwanted: list[PlannedGuest]) -> list[PlannedGuest]:
-        """Return the plans of VMs to prune, except templates according to their configuration."""
+        unwanted = self.plan(items)
         templates = list(filter(_is_template, unwanted))
         self.leaving -= all_vmids_of(templates)
         return still_unwanted(unwanted, templates)
@@ -177,7 +190,7 @@ class FleetPlanner:
         """Return the row of an item's VM, with name and tags from its node, or None."""
         return None if planned.found is None else self._planned.row(planned.found.vmid)
 
-    def _cluster_of(self, item: VmItem) -> ClusterState:
+    def cluster_of(self, item: VmItem) -> ClusterState:
         """Return the cluster as planned so far, for work on guests of the item's kind."""
         return self._planned.of(item.kind.kind.type).cluster
 
@@ -188,6 +201,7 @@ class FleetPlanner:
             settings=item.options.settings,
             check_mode=self._check_mode,
             cluster_view=self._planned.of(item.kind.kind.type),
+            total=self._total_of(item),
         )
         return item.kind.flow.ready(context)
 
@@ -196,7 +210,7 @@ class FleetPlanner:
         # If items of two tenants refer to one VM, its configuration decides who owns it.
         owners: dict[tuple[int, str | None], VmItem] = {}
         for item in items:
-            row = _row_in(self._cluster_of(item), item.desired.guest)
+            row = _row_in(self.cluster_of(item), item.desired.guest)
             if row is None:
                 located.append(PlannedGuest(item))
                 continue
@@ -207,29 +221,13 @@ class FleetPlanner:
                 located.append(PlannedGuest(item, error=_same(item, other, row)))
         return located
 
-    def _query_nodes_of(self, located: list[PlannedGuest]) -> None:
-        """Refresh names and power states, which the listing shows late; one request per node and
-        kind.
-
-        Only the nodes of known guests are asked, or all nodes if a guest was not found by its name.
-        """
-        for kind in sorted(self._refreshed):
-            of_kind = [one for one in located if one.item.kind.kind.type == kind]
-            nodes = {one.found.node for one in of_kind if one.found is not None}
-            if any(map(_is_unknown, of_kind)):
-                nodes = set(self.cluster.nodes)
-            before = self._refreshed[kind].vms.keys()
-            refreshed = query_nodes(self._memory, self._refreshed[kind], nodes, full=True)
-            self._refreshed[kind] = refreshed
-            self._planned.refresh(refreshed, before - refreshed.vms.keys())
-
     def _read(self, planned: PlannedGuest) -> tuple[Actual | None, ClusterState] | FleetError:
         """Return the VM of an item, and the cluster state in which it was searched."""
         if planned.error is not None:
             return planned.error
         context = self._context(planned.item)
         try:
-            actual, searched = find(context, self._cluster_of(planned.item))
+            actual, searched = find(context, self.cluster_of(planned.item))
         except FleetError as error:
             return error
         if actual is not None:
@@ -237,7 +235,26 @@ class FleetPlanner:
                 planned.item.kind.flow.prefetch(context, actual)
         return actual, searched
 
+    def attempt(self, located: PlannedGuest) -> PlannedGuest:
+        """Return the plan of a guest that later plans do not see."""
+        return self._decide(located, self._read(located))
+
     def _plan(
+        self, planned: PlannedGuest, read: tuple[Actual | None, ClusterState] | FleetError
+    ) -> PlannedGuest:
+        planned = self._decide(planned, read)
+        vm_plan, item = planned.vm_plan, planned.item
+        if vm_plan is None:
+            return planned
+        row = reserve(self._planned, vm_plan)
+        if row is not None and vm_plan.new is not None:
+            if row.name:
+                self._named.setdefault(row.name, []).append(item)
+            if row.template:
+                self._templates |= {row.name: item, str(row.vmid): item}
+        return replace(planned, row=row)
+
+    def _decide(
         self, planned: PlannedGuest, read: tuple[Actual | None, ClusterState] | FleetError
     ) -> PlannedGuest:
         item = planned.item
@@ -247,7 +264,7 @@ class FleetPlanner:
         listed = self._listed[item.kind.kind.type]
         for vmid in listed.vms.keys() - state.vms.keys():
             self._planned.drop(vmid)  # it was removed since the listing was read
-        cluster, flow = self._cluster_of(item), item.kind.flow
+        cluster, flow = self.cluster_of(item), item.kind.flow
         refused = None
         try:
             context = self._context(item)
@@ -260,13 +277,7 @@ class FleetPlanner:
                 vm_plan = flow.plan_found(context, actual, cluster)
         except FleetError as error:
             return replace(planned, error=self._why_without(item, error), refused=refused)
-        row = reserve(self._planned, vm_plan)
-        if row is not None and vm_plan.new is not None:
-            if row.name:
-                self._named.setdefault(row.name, []).append(item)
-            if row.template:
-                self._templates |= {row.name: item, str(row.vmid): item}
-        return replace(planned, vm_plan=vm_plan, row=row)
+        return replace(planned, vm_plan=vm_plan)
 
     def _require_unnamed(self, item: VmItem) -> None:
         """Raise Conflict if another new VM of the list will have the same name and tenant.
@@ -282,10 +293,9 @@ class FleetPlanner:
             is_same_owner = None in tags or len(tags) == 1
             if is_same_owner:
                 raise Conflict(
-                    attempted=f"{desired.guest.label} was not planned",
-                    answer=f"{other.place} will have that name",
-                    next_step=_advice(item, other),
-                    reason="name taken",
+                    f"{desired.guest.label} was not planned: {other.place} will have that name",
+                    _advice(item, other),
+                    "name taken",
                 )
 
     def _require_single(self, item: VmItem, actual: Actual) -> None:
@@ -366,8 +376,7 @@ def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
             config["template"] = "1"
         status = "running" if desired.guest.state == "started" else "stopped"
         row = row_of(kind, config, vmid=vmid, node=node, pool=desired.guest.pool, status=status)
-        sizes = vm_plan.facts.sizes if vm_plan.facts is not None else {}
-        return replace(row, disk=new.figures(sizes).disk)
+        return replace(row, disk=new.figures(vm_plan.sizes).disk)
     if actual is None:
         return None
     return row_of(
@@ -429,13 +438,10 @@ def mark_case_duplicates(
 def _case_duplicate(item: VmItem, row: VmRow) -> Conflict:
     noun = list_of(row.type).kind.noun
     return Conflict(
-        attempted=f"{item.place}, {item.desired.guest.label}, was not planned",
-        answer=(
-            f"{noun} '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but"
-            " upper and lower case"
-        ),
-        next_step="Write the name as the VM has it, or give its vmid to rename it",
-        reason="name differs in case",
+        f"{item.place}, {item.desired.guest.label}, was not planned: {noun} '{row.name}' "
+        f"({row.vmid}) would be pruned, whose name differs in nothing but upper and lower case",
+        "Write the name as the VM has it, or give its vmid to rename it",
+        "name differs in case",
     )
 
 
@@ -482,14 +488,30 @@ def require_own(planned: list[PlannedGuest], planner: FleetPlanner) -> None:
             foreign.append(f"{label} ({_describe_owner(row, desired.guest)})")
     if foreign:
         raise Conflict(
-            attempted="Nothing was removed",
-            answer=(
-                "these entries of the list would hit a VM of another tenant or name:"
-                f" {', '.join(foreign)}"
-            ),
-            next_step="Give them their tenant and VMID, or take them out of the list",
-            reason="foreign VM",
+            "Nothing was removed: these entries of the list would hit a VM of another tenant or "
+            f"name: {', '.join(foreign)}",
+            "Give them their tenant and VMID, or take them out of the list",
+            "foreign VM",
         )
+
+
+def refuse_hidden(
+    planned: list[PlannedGuest], client: Client, tenants: Mapping[str, Any]
+) -> list[PlannedGuest]:
+    """Return the plans, in which guests that are to be removed and may exist without being visible
+    to the login have an error. `tenants` are the settings of tenants.
+    """
+    checked: list[PlannedGuest] = []
+    for one in planned:
+        guest = one.item.desired.guest
+        settings = tenants.get(guest.tenant or "") or {}
+        try:
+            if one.found is None and not one.error:
+                require_listed_guest(client, guest, settings.get("pool") or guest.pool)
+        except PermissionDenied as error:
+            one = replace(one, vm_plan=None, error=error)
+        checked.append(one)
+    return checked
 
 
 def _describe_owner(row: VmRow, desired: Guest) -> str:
@@ -511,16 +533,13 @@ def require_not_given_away(
     given_away = [name for name in leaving if name in elsewhere]
     if given_away:
         raise Conflict(
-            attempted="Nothing was changed",
-            answer=(
-                f"the list has VMs with the {scope.label} by their name, but not for it:"
-                f" {', '.join(given_away)}"
-            ),
-            next_step=(
+            f"Nothing was changed: the list has VMs with the {scope.label} by their name, but not "
+            f"for it: {', '.join(given_away)}",
+            (
                 "Where they are to go, list them for this tenant with state=absent; else give them"
                 " their tenant"
             ),
-            reason="listed for another tenant",
+            "listed for another tenant",
         )
 
 
@@ -546,29 +565,22 @@ def not_pruned(cluster: ClusterState, scope: PruneScope) -> tuple[str, ...]:
 
 def require_within(scope: PruneScope, actual: Actual, row: VmRow | None) -> None:
     """Raise Conflict if a VM to prune has left the scope since it was planned."""
-    if _is_inside(scope, actual, row):
+    if row is not None and within(row, scope):
+        return
+    if row is not None and is_creation_in(scope, actual.target, row.pool):
         return
     raise Conflict(
-        attempted=f"{actual.label} was not removed",
-        answer=f"it no longer has the {scope.label}",
-        next_step="Someone else has changed it: check its owner and run again",
-        reason="outside the scope",
+        f"{actual.label} was not removed: it no longer has the {scope.label}",
+        "Someone else has changed it: check its owner and run again",
+        "outside the scope",
     )
-
-
-def _is_inside(scope: PruneScope, actual: Actual, row: VmRow | None) -> bool:
-    if row is None:
-        return False
-    if within(row, scope):
-        return True
-    return is_creation_in(scope, actual.target, row.pool)
 
 
 def _same(item: VmItem, other: VmItem, row: VmRow) -> Conflict:
     noun = item.kind.kind.noun
     return Conflict(
-        attempted=f"{item.place}, {item.desired.guest.label}, was not planned",
-        answer=f"{other.place} means the same {noun}, '{row.name}' ({row.vmid})",
-        next_step=f"List each {noun} once",
-        reason="listed twice",
+        f"{item.place}, {item.desired.guest.label}, was not planned: {other.place} means the same "
+        f"{noun}, '{row.name}' ({row.vmid})",
+        f"List each {noun} once",
+        "listed twice",
     )

@@ -13,11 +13,11 @@ from typing import Any
 
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.failures.several import FailedGuest, failure_of
-from ..._foundation.core.formatting import counted
+from ..._foundation.core.formatting import counted, first_of
 from ..._foundation.core.result import Result
 from ..._foundation.core.texts.plan_lines import ACTIONS, FAILED, plan_lines, with_lines
 from ..guest.describe import WAITS_FOR_STOP, conditions_of_failure
-from ..guest.plan.origin import find_older_image
+from ..guest.plan.origin import find_hidden_source, find_older_image
 from ..guest.registry import LISTS, ListKind
 from .execute import VmOutcome
 from .listed import read_tenants
@@ -54,7 +54,11 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
         if outcome.error is not None:
             failures[index] = FailedGuest(labels[index], outcome.error)
         if outcome.result is not None and outcome.result.changed:
-            diffs[index] = _headed(outcome, outcome.result)
+            label = outcome.planned.item.desired.guest.label
+            diff: Mapping[str, Any] = {"before": {}, "after": {}}
+            if isinstance(outcome.result.diff, Mapping):
+                diff = outcome.result.diff
+            diffs[index] = {"before_header": label, "after_header": label, **diff}
     counts = Counter(row["action"] for row in rows)
     lines = lines_of(rows, diffs, failures, check_mode=check_mode)
     warnings = _warnings(outcomes, rows, counts["kept"])
@@ -112,9 +116,9 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     """Return the values of a run that failed before any VM was worked on.
 
     The message of the task contains the cause. With details, a row has an error only if its own VM
-    has a mistake; if any row has an error, only the rows with errors are returned, so a typing error
-    is easy to find. Without details, all VMs are returned with an error. `arguments` may be invalid
-    and have any shape.
+    has a mistake; if any row has an error, only the rows with errors are returned, so that a typing
+    error is easy to find. Without details, all VMs are returned with an error. `arguments` may be
+    invalid and have any shape.
     """
     own: dict[tuple[str, int], Mapping[str, Any]] = {}
     for one in error.details.get("vms", ()):
@@ -148,20 +152,14 @@ def _refused_rows(
 def _refused_row(of: ListKind, item: Any, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the identity of an unchecked item, or None if its tenant is not selected."""
     given: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
-    tenant = _tenant_of(given, arguments)
+    defaults = arguments.get("defaults")
+    tenant = ""
+    for layer in (arguments, defaults, given):
+        if isinstance(layer, Mapping):
+            tenant = str(layer.get("tenant") or tenant)
     if not _is_chosen(tenant, arguments):
         return None
     return {"kind": of.flow.key, "name": str(given.get("name") or ""), "tenant": tenant}
-
-
-def _tenant_of(own: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Return the tenant of a VM: its own, else the tenant of the defaults, else of the task."""
-    defaults = arguments.get("defaults")
-    found = ""
-    for layer in (arguments, defaults, own):
-        if isinstance(layer, Mapping):
-            found = str(layer.get("tenant") or found)
-    return found
 
 
 def _is_chosen(tenant: str, arguments: Mapping[str, Any]) -> bool:
@@ -211,6 +209,8 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
     }
     if item.site:
         row["site"] = item.site
+    if item.site_choice is not None:
+        row["site_placement"] = item.site_choice.as_dict()
     if vm_plan is not None:
         row["plan"] = vm_plan.plan.summaries
     if actual is not None:
@@ -304,11 +304,27 @@ def _warnings(
         state = "have changes that wait for their next stop or reboot"
         nouns = _counted_kinds([row["kind"] for row in pending])
         waiting = [f"{nouns} {state}; reboot=if_needed applies them"]
-    lines += waiting
+    lines += [*waiting, *_hidden_sources([outcome.planned for outcome in outcomes])]
     if kept:
         nouns = _counted_kinds([row["kind"] for row in rows if row["action"] == "kept"])
         lines.append(f"Not removed, because others failed: {nouns} that the list does not have")
     return tuple(dict.fromkeys(lines))
+
+
+def _hidden_sources(planned: Sequence[PlannedGuest]) -> list[str]:
+    """Return a warning for each source of existing guests that is not visible."""
+    by_source: dict[str, list[str]] = {}
+    for one in planned:
+        guest, actual, vm_plan = one.item.desired.guest, one.actual, one.vm_plan
+        if actual is None or vm_plan is None or guest.state == "absent":
+            continue
+        hidden = find_hidden_source(guest.source, actual, vm_plan.cluster)
+        if hidden is not None:
+            by_source.setdefault(hidden, []).append(actual.name)
+    return [
+        f"The {hidden}. Existing guests with it: {first_of(names, 10)}"
+        for hidden, names in by_source.items()
+    ]
 
 
 def _counted_kinds(kinds: Sequence[str]) -> str:
@@ -320,12 +336,3 @@ def _counted_kinds(kinds: Sequence[str]) -> str:
         if number:
             counts.append(counted(number, of.kind.noun))
     return " and ".join(counts)
-
-
-def _headed(outcome: VmOutcome, result: Result) -> dict[str, Any]:
-    """Return the diff of a VM with a headline."""
-    label = outcome.planned.item.desired.guest.label
-    diff: Mapping[str, Any] = {"before": {}, "after": {}}
-    if isinstance(result.diff, Mapping):
-        diff = result.diff
-    return {"before_header": label, "after_header": label, **diff}
