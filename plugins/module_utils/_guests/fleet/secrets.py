@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._foundation.core.arguments.options import hidden_values
 from ..._foundation.spec.fleet import CONTAINER_SPECS, VM_SPECS
-from ..guest.desired.classes import class_secrets
+from ..guest.desired.layers import class_secrets
 
 
 def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:

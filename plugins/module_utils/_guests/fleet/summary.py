@@ -72,20 +72,16 @@ def _reason(row: Row, diff: Mapping[str, Any]) -> str:
     if row["action"] == CHANGED:
         return ", ".join(describe_change(before, after, row["pending"]))
     if row["action"] == REMOVED:
-        return _removed(row, before)
+        parts = [str(before.get("status") or "")]
+        if row["node"]:
+            parts[0] = f"{parts[0]} on {row['node']}".strip()
+        sizes = disk_sizes(before)
+        if sizes:
+            parts.append(f"{counted(len(sizes), 'disk')} of {render_size(sum(sizes))}")
+        if row["pruned"]:
+            parts.append("not in the estate")
+        return ", ".join(part for part in parts if part)
     return ""
-
-
-def _removed(row: Row, before: Mapping[str, Any]) -> str:
-    parts = [str(before.get("status") or "")]
-    if row["node"]:
-        parts[0] = f"{parts[0]} on {row['node']}".strip()
-    sizes = disk_sizes(before)
-    if sizes:
-        parts.append(f"{counted(len(sizes), 'disk')} of {render_size(sum(sizes))}")
-    if row["pruned"]:
-        parts.append("not in the estate")
-    return ", ".join(part for part in parts if part)
 
 
 def _waiting(rows: Sequence[Row]) -> list[str]:
@@ -123,7 +119,15 @@ def _explained(rows: Sequence[Row], failures: Mapping[int, FailedGuest]) -> dict
     found: dict[int, PlanLine] = {}
     for first, *same in by_cause(list(failures.values()))[:_EXPLAINED]:
         at = index_of[id(first)]
-        details = _details(rows[at], first.error)
+        details = [f"category: {first.error.category}"]
+        if first.error.upid:
+            details.append(f"task: {first.error.upid}")
+        details += [f"log: {line}" for line in first.error.log[-_LOG_LINES:]]
+        done = rows[at].get("done")
+        if done:
+            details.append(f"done before: {', '.join(done)}")
+        if first.error.next_step:
+            details.append(f"next step: {first.error.next_step}")
         if same:
             others = [_label(rows[index_of[id(failed)]]) for failed in same]
             details.append(f"the same: {first_of(others, _NAMES)}")
@@ -143,20 +147,6 @@ def _cause(row: Row, error: FleetError) -> str:
     if row["node"]:
         place += f" on {row['node']}"
     return f"not finished ({place}): {cause}"
-
-
-def _details(row: Row, error: FleetError) -> list[str]:
-    """Return the lines that help to repair a guest: task, end of the log, steps, next step."""
-    lines = [f"category: {error.category}"]
-    if error.upid:
-        lines.append(f"task: {error.upid}")
-    lines += [f"log: {line}" for line in error.log[-_LOG_LINES:]]
-    done = row.get("done")
-    if done:
-        lines.append(f"done before: {', '.join(done)}")
-    if error.next_step:
-        lines.append(f"next step: {error.next_step}")
-    return lines
 
 
 def _label(row: Row) -> str:

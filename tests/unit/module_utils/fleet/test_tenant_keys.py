@@ -14,5 +14,5 @@ ROLE = Path(__file__).resolve().parents[4] / "roles" / "tenant"
 
 
 def test_role_knows_the_settings_of_access() -> None:
-    tasks = (ROLE / "tasks" / "main.yml").read_text(encoding="utf-8")
+    tasks = "".join(path.read_text(encoding="utf-8") for path in (ROLE / "tasks").glob("*.yml"))
     assert set(_OF_ACCESS) == set(re.findall(r"_tenant_access\.(\w+)", tasks))
