@@ -18,11 +18,11 @@ from ..._foundation.core.quantities import whole_number
 
 FAMILIES = ("ipv4", "ipv6", "any")
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
-_NIC = re.compile(r"^net\d+$")
-_IPCONFIG = re.compile(r"^ipconfig\d+$")
+_NIC = re.compile(r"^net\d+\Z")
+_IPCONFIG = re.compile(r"^ipconfig\d+\Z")
 _MAC = re.compile(r"(?:^|[=,])([0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})(?:,|$)")
-# The part of the format of the option C(agent) that is read here (`_foundation/schema/generated/qemu.py` has
-# all of it).
+# The part of the format of the option C(agent) that is read here; all of it is in
+# `_foundation/schema/generated/qemu.py`.
 _ENABLED = {"enabled": {"type": "boolean", "default_key": 1}}
 
 
@@ -67,10 +67,9 @@ def parse_subnets(texts: Iterable[str]) -> tuple[Network, ...]:
             found.append(ipaddress.ip_network(str(text).strip(), strict=False))
         except ValueError as error:
             raise ConfigurationError(
-                attempted="Could not read address_subnets",
-                answer=str(error),
-                next_step="Write a subnet as 10.0.0.0/24 or fd00::/64",
-                reason="malformed subnet",
+                f"Could not read address_subnets: {error}",
+                "Write a subnet as 10.0.0.0/24 or fd00::/64",
+                "malformed subnet",
             ) from None
     return tuple(found)
 
