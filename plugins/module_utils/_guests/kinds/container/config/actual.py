@@ -2,21 +2,38 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The volumes, NICs, addresses and variables of a container's configuration (pure)."""
+"""The configuration of a container: its volumes, NICs, addresses and variables, its figures for a
+quota, and the form of its options in results and diffs (pure).
+
+Keys in results are PVE's own. Property strings become dictionaries, tags become a list, a volume
+becomes its storage and size. The values of variables, and values that PVE generates, are not shown.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
+from ....._foundation.cluster.quota import QuotaFigures
+from ....._foundation.cluster.tenant import parse_tags
 from ....._foundation.core.propstring import parse
-from ....._foundation.core.quantities import whole_number
+from ....._foundation.core.quantities import MIB, read_size, whole_number
+from ....._foundation.schema.lxc import LXC
+from ....._foundation.schema.values import SECRET_IS_SET, typed_option, typed_sub_keys
 from ...addresses import GuestAddress, is_useful
+from ...marker import split_notes
 
-_MOUNT = re.compile(r"^(?:rootfs|mp\d+)$")
+_MOUNT = re.compile(r"^(?:rootfs|mp\d+)\Z")
+
+
 # A mount, or a volume that no mount uses.
-VOLUME = re.compile(rf"{_MOUNT.pattern}|^unused\d+$")
-_NIC = re.compile(r"^net\d+$")
+VOLUME = re.compile(rf"{_MOUNT.pattern}|^unused\d+\Z")
+
+
+_NIC = re.compile(r"^net\d+\Z")
+
+
 # The sub-key whose name may be left out (pve-container: LXC/Config.pm, $rootfs_desc).
 _FORMAT_OF_MOUNT = {"volume": {"default_key": 1}}
 
@@ -65,6 +82,8 @@ def nics(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 _VARIABLE = re.compile(r"(\w+)=(.*)", re.DOTALL)
+
+
 _SEPARATOR = "\0"
 
 
@@ -102,3 +121,59 @@ def configured_addresses(config: Mapping[str, str]) -> list[GuestAddress]:
             interface = nic.get("name", key)
             found.append(GuestAddress(text, whole_number(prefix), interface, mac, _CONFIGURED))
     return found
+
+
+_DEFAULT_MEMORY = 512  # MiB
+
+
+def memory_of(config: Mapping[str, str]) -> int:
+    """Return the memory of a container in bytes."""
+    return int(config.get("memory") or _DEFAULT_MEMORY) * MIB
+
+
+def cores_of(config: Mapping[str, str]) -> int:
+    """Return the cores of a container; 0 if it can use all cores of its node."""
+    return int(config.get("cores") or 0)
+
+
+def figures_of(config: Mapping[str, str], *, template: bool = False) -> QuotaFigures:
+    """Return the figures that a quota counts of a container with that configuration.
+
+    Its disk is the root file system with all mounted volumes; bind mounts have no size.
+    """
+    volumes = volumes_in(config)
+    disk = 0
+    for slot, mount in mounts(config).items():
+        if slot in volumes:
+            disk += read_size(mount.get("size")) or 0
+    if template:
+        return QuotaFigures(disk=disk)
+    return QuotaFigures(vms=1, cores=cores_of(config), memory=memory_of(config), disk=disk)
+
+
+# Not part of a user's configuration: PVE generates them, or they are state.
+HIDDEN = frozenset("digest lock snapstate parent".split())
+
+
+def format_value(key: str, config: Mapping[str, str]) -> Any:
+    """Return one option's value as plain data."""
+    text = config[key]
+    if VOLUME.match(key):
+        return _mount(key, config)
+    if key == "env":  # often with passwords
+        return dict.fromkeys(read_environment(text), SECRET_IS_SET)
+    if key == "tags":
+        return sorted(parse_tags(text))
+    if key == "description":
+        return split_notes(text)[0]
+    return typed_option(key, text, LXC)
+
+
+def _mount(slot: str, config: Mapping[str, str]) -> dict[str, Any]:
+    """Return a mount with its storage and size; the volume of a bind mount is its path."""
+    values = typed_sub_keys(slot, mounts(config).get(slot, {}), LXC)
+    source = values.pop("volume", "")
+    volume = volumes_in(config).get(slot)
+    if volume is None:
+        return {"path": source, **values}
+    return {"storage": storage_of(volume), **values}

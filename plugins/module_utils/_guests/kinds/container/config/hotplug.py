@@ -19,14 +19,14 @@ _FAST = frozenset(
     " swap tags".split()
 )
 # Devices that can be added to a running container; a change of an existing device waits.
-_ADDED = re.compile(r"^(?:mp|dev)\d+$")
-_NIC = re.compile(r"^net\d+$")
+_ADDED = re.compile(r"^(?:mp|dev)\d+\Z")
+_NIC = re.compile(r"^net\d+\Z")
 # PVE removes these NICs from a running container, other NICs at its next start.
-_REMOVED_NIC = re.compile(r"^net\d$")
-_UNUSED = re.compile(r"^unused\d+$")
+_REMOVED_NIC = re.compile(r"^net\d\Z")
+_UNUSED = re.compile(r"^unused\d+\Z")
 
 
-def waits_for_stop(key: str, old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
+def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str, str]) -> bool:
     """Return whether a change of `key` on a running container waits for a restart.
 
     `old` or `new` is None for an unset option.
