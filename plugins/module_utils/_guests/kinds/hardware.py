@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hardware of a desired guest: the part that VMs and containers share. Data only."""
+"""A desired guest with its hardware, of any kind, of a VM, and of a container. Data only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from typing import Any, TypeVar
 from .model import Guest
 
 AnyDesired = TypeVar("AnyDesired", bound="DesiredGuest")
+
+
 # The state of a disk that another guest gets.
 MOVED = "moved"
+
+
 # The value of a sub-key to remove.
 REMOVE = None
 
@@ -85,12 +89,6 @@ class GuestHardware:
     snippet: Snippet | None = None  # of VMs only
 
     @property
-    def move_limits(self) -> dict[str, dict[str, int]]:
-        """The data of the request that moves a disk, by slot: the limit of its bandwidth."""
-        limited = [disk for disk in self.disks if disk.bwlimit is not None]
-        return {disk.slot: {"bwlimit": int(disk.bwlimit or 0)} for disk in limited}
-
-    @property
     def slots(self) -> set[str]:
         """The slots of the drives that are named."""
         return {disk.slot for disk in self.disks}
@@ -111,6 +109,12 @@ class DesiredGuest:
         """Return the desired guest with other values of the hardware."""
         return replace(self, hardware=replace(self.hardware, **changes))
 
+    def without_defaults(self: AnyDesired) -> AnyDesired:
+        """Return the desired guest without the defaults of a new guest, because its values come
+        from its source.
+        """
+        return self
+
     def with_written(
         self: AnyDesired, options: Collection[str], *, is_new: bool = False
     ) -> AnyDesired:
@@ -121,3 +125,70 @@ class DesiredGuest:
     def advice(self) -> tuple[str, ...]:
         """Warnings about options that are possible but seldom intended."""
         return ()
+
+
+@dataclass(frozen=True)
+class ContainerHardware(GuestHardware):
+    """The settings of a container.
+
+    `environment` are variables by name, None removes one. `password` and `ssh_keys` are used at
+    creation only. `allow_privileged` is whether a new container can be privileged.
+    """
+
+    environment: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    password: str | None = field(default=None, repr=False)
+    ssh_keys: tuple[str, ...] | None = None
+    allow_privileged: bool = True
+
+
+@dataclass(frozen=True)
+class DesiredContainer(DesiredGuest):
+    """A desired container."""
+
+    hardware: ContainerHardware = ContainerHardware()
+
+
+# More sockets than this are possible, but probably a mistake.
+MAX_SOCKETS = 4
+
+
+@dataclass(frozen=True)
+class VmHardware(GuestHardware):
+    """The settings of a VM."""
+
+    ssh_keys: tuple[str, ...] | None = None
+    password: str | None = field(default=None, repr=False)
+    update_password: str = "on_create"
+    default_agent: bool = True  # whether a new VM gets the guest agent without an option
+    cloud_init_drive: str | None = None  # slot; "" for any, None without cloud-init
+    cloud_init_storage: str | None = None
+
+
+@dataclass(frozen=True)
+class DesiredVm(DesiredGuest):
+    """A desired VM."""
+
+    hardware: VmHardware = VmHardware()
+
+    def without_defaults(self) -> DesiredVm:
+        # if the option is not set, a copy keeps the agent setting of its source
+        return self.with_hardware(default_agent=False)
+
+    def with_written(self, options: Collection[str], *, is_new: bool = False) -> DesiredVm:
+        """Return the desired VM without a password that was written.
+
+        A clone inherits the password of its template, which PVE does not show: the desired password
+        of a new VM is written once.
+        """
+        if "cipassword" in options:
+            return self.with_hardware(update_password="on_create")
+        return self.with_hardware(update_password="always") if is_new else self
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Warnings about options that are possible but seldom intended."""
+        sockets = int(self.hardware.scalars.get("sockets") or 1)
+        if sockets <= MAX_SOCKETS:
+            return ()
+        text = f"guests are seldom made for {sockets} sockets; give it cores instead"
+        return (f"{self.guest.label}: {text}",)

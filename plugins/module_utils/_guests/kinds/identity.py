@@ -74,8 +74,7 @@ def _slots_beyond(known: Mapping[str, str], volumes: Mapping[str, str]) -> set[s
 def replaced(label: str, answer: str) -> Conflict:
     """Return the error for a guest that was changed or replaced after the plan was made."""
     return Conflict(
-        attempted=f"{label} was not changed",
-        answer=answer,
-        next_step="Someone changed it since then: check which guest you mean and run again",
-        reason="replaced",
+        f"{label} was not changed: {answer}",
+        "Someone changed it since then: check which guest you mean and run again",
+        "replaced",
     )

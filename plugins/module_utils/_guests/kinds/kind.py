@@ -5,8 +5,8 @@
 """The kinds of guests and their differences: virtual machines and containers (pure).
 
 Code for both kinds gets the differences from the kind of a guest, which is a field of the guest.
-All kinds are in C(_guests/kinds/words.py), the operations on them in C(_guests/guest/registry.py); lower rooms
-import neither.
+All kinds are in C(_guests/kinds/words.py), the operations on them in C(_guests/guest/registry.py);
+lower rooms import neither.
 """
 
 from __future__ import annotations
@@ -18,10 +18,31 @@ from typing import Any, ClassVar, Protocol
 
 from ..._foundation.cluster.quota import QuotaFigures
 from ..._foundation.cluster.state import ClusterState
+from ..._foundation.core.errors import ValidationFailed
 from ..._foundation.schema.formats import Schema
 from .addresses import GuestAddress
 from .identity import Identity
-from .nics import NicMtu
+
+_NIC = re.compile(r"net(\d+)")
+
+
+def nics_in(config: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the NICs by their numbers: net2 comes before net10."""
+    numbers: dict[str, int] = {}
+    for key in config:
+        found = _NIC.fullmatch(key)
+        if found is not None:
+            numbers[key] = int(found[1])
+    return sorted(numbers, key=numbers.__getitem__)
+
+
+@dataclass(frozen=True)
+class NicMtu:
+    """The MTU of a NIC that PVE compares with the MTU of its bridge when the guest starts."""
+
+    nic: str
+    bridge: str
+    mtu: int
 
 
 @dataclass(frozen=True)
@@ -48,13 +69,13 @@ class Kind(Protocol):
     the values of `secret_options` are never shown. `other` has the words for guests of the other
     kind. `has_uuid` is whether its guests have uuids, `saves_memory` whether a snapshot can have
     their memory. `content` is the content of storages with its disks. `template_is_task` is whether
-    PVE names the task that converts a guest into a template. `archive_word` is the word for it in
-    the names of archives on a backup server. `has_rootfs` is whether its guests have a root file
+    PVE names the task that converts a guest into a template, `converts_disks` whether an
+    interrupted conversion can be completed disk by disk. `archive_word` is the word for it in the
+    names of archives on a backup server. `has_rootfs` is whether its guests have a root file
     system. `restores_empty_disks` is whether a restore creates disks without data in the archive,
     which are then empty, or leaves them out. `schema` contains its options; `volume_option` matches
     the options with volumes. `checks_migration` is whether PVE is asked if it can migrate a guest.
-    `move_request` is the request that moves a disk, and its option
-    with the slot.
+    `move_request` is the request that moves a disk, and its option with the slot.
     """
 
     type: ClassVar[str]
@@ -73,6 +94,7 @@ class Kind(Protocol):
     saves_memory: ClassVar[bool] = False
     content: ClassVar[str]
     template_is_task: ClassVar[bool] = True
+    converts_disks: ClassVar[bool] = False
     checks_migration: ClassVar[bool] = False
     archive_word: ClassVar[str]
     has_rootfs: ClassVar[bool] = False
@@ -92,7 +114,31 @@ class Kind(Protocol):
     def formatted(
         self, config: Mapping[str, str], keys: Iterable[str] | None = None
     ) -> dict[str, Any]:
-        """Return a configuration, or only `keys` of it, as plain data without secrets."""
+        """Return a configuration, or only `keys` of it, as plain data without secrets; empty values
+        are left out.
+        """
+        chosen = set(config) if keys is None else set(config).intersection(keys)
+        formatted: dict[str, Any] = {}
+        for key in sorted(chosen.difference(self.generated_options)):
+            value = self.format_value(key, config) if config[key] else ""
+            if value not in ("", [], {}):
+                formatted[key] = value
+        return formatted
+
+    def format_value(self, key: str, config: Mapping[str, str]) -> Any:
+        """Return the value of an option as plain data without secrets."""
+
+    def parse_nic(self, key: str, text: str) -> Mapping[str, str]:
+        """Return the sub-keys of a NIC. Raises ValidationFailed if PVE could not parse it."""
+        raise NotImplementedError
+
+    def waits_for_stop(
+        self, key: str, old: str | None, new: str | None, live: Mapping[str, str]
+    ) -> bool:
+        """Return whether a change of `key` on a running guest with the options `live` waits for a
+        stop. `old` or `new` is None for an unset option.
+        """
+        raise NotImplementedError
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """Return the MAC address of each NIC that has one, by the key of the NIC."""
@@ -112,11 +158,39 @@ class Kind(Protocol):
         """Return the slots of its disks whose data its backups leave out, sorted."""
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
-        """Return the bridge of each of its NICs, in the order of the NICs."""
+        """Return the bridge of each of its NICs that has one, in the order of the NICs.
+
+        Proxmox VE ignores a NIC that it cannot parse (qemu-server: PVE/QemuServer.pm, parse_net).
+        """
+        found: dict[str, str] = {}
+        for nic in nics_in(config):
+            try:
+                bridge = self.parse_nic(nic, str(config[nic])).get("bridge")
+            except ValidationFailed:
+                continue
+            if bridge:
+                found[nic] = bridge
+        return found
 
     def mtus_in(self, config: Mapping[str, Any]) -> Sequence[NicMtu]:
-        """Return the MTUs of its NICs that must fit their bridges."""
-        raise NotImplementedError
+        """Return the MTUs of its NICs that must fit their bridges. A VM has them for virtio only
+        (qemu-server: QemuServer.pm, print_netdevice_full; pve-container: LXC.pm,
+        update_lxc_config).
+        """
+        return [nic for nic in self._virtual_mtus_in(config) if nic.mtu > 1]
+
+    def inherited_mtus_in(self, config: Mapping[str, Any]) -> Sequence[NicMtu]:
+        """Return its NICs that get the MTU of their bridge at each start: 1, or none."""
+        return [nic for nic in self._virtual_mtus_in(config) if nic.mtu <= 1]
+
+    def _virtual_mtus_in(self, config: Mapping[str, Any]) -> list[NicMtu]:
+        found: list[NicMtu] = []
+        for nic, bridge in self.bridges_in(config).items():
+            option = self.parse_nic(nic, str(config[nic]))
+            mtu = str(option.get("mtu") or "0")
+            if mtu.isdecimal() and option.get("model", "virtio") == "virtio":
+                found.append(NicMtu(nic, bridge, int(mtu)))
+        return found
 
     def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
         """Return the mapped devices and directories that it needs to start, such as C(pci/gpu)."""

@@ -21,13 +21,15 @@ from ..._foundation.cluster.storages.images import ImageVersion
 from ..._foundation.cluster.tenant import parse_tags, tenants_of
 from ..._foundation.core.quantities import whole_number
 
-_COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\s*$")
+_COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\s*\Z")
 _STALE = "stale"
 
 
 @dataclass(frozen=True)
 class Marker:
     """`origin` is the VMID of the VM's source, `image` the image version of its system disk.
+    `restored`: the source is an archive, so `origin` is the VMID of the guest in it, which can be of
+    another cluster.
 
     The other values are set only while the VM is being created or changed.
 
@@ -35,11 +37,13 @@ class Marker:
     its source that will be removed (`shed` in the notes). `stale`: the cloud-init drive of a
     running VM is older than its configuration. `ran` is the last start of a VM that a restore stops
     and starts again at its end, in seconds since the epoch. `next` is the image that replaces the
-    system disk, `over` the digest of the volume that it replaces.
+    system disk, `over` the digest of the volume that it replaces. `move` is the record of a move to
+    another cluster, which every other change keeps.
     """
 
     origin: int | None = None
     image: ImageVersion | None = None
+    restored: bool = False
     run: str | None = None
     tenant: str | None = None
     inherited_tags: tuple[str, ...] = ()
@@ -47,6 +51,7 @@ class Marker:
     ran: int | None = None
     next: ImageVersion | None = None
     over: str = ""
+    move: str = ""
 
     @property
     def building(self) -> bool:
@@ -55,7 +60,7 @@ class Marker:
     @property
     def completed(self) -> Marker:
         """The marker of a guest that is complete."""
-        return Marker(origin=self.origin, image=self.image)
+        return Marker(self.origin, self.image, self.restored, move=self.move)
 
     def replacing(self, image: ImageVersion | None, volume: str) -> Marker:
         """The marker of a guest whose system disk, this volume, is being replaced by an image."""
@@ -70,12 +75,14 @@ class Marker:
         values: dict[str, Any] = {
             "origin": self.origin,
             "image": _image_text(self.image),
+            "restored": int(self.restored),
             "run": self.run,
             "tenant": self.tenant,
             "shed": ":".join(self.inherited_tags),
             "ran": self.ran,
             "next": _image_text(self.next),
             "over": self.over,
+            "move": self.move,
         }
         if self.stale:
             values["drive"] = _STALE
@@ -99,6 +106,7 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
     marker = Marker(
         origin=whole_number(origin),
         image=_image_in(values.get("image", "")),
+        restored=values.get("restored") == "1",
         run=values.get("run"),
         tenant=values.get("tenant"),
         inherited_tags=tuple(filter(None, inherited_tags)),
@@ -106,6 +114,7 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
         ran=whole_number(values.get("ran", "")),
         next=_image_in(values.get("next", "")),
         over=values.get("over", ""),
+        move=values.get("move", ""),
     )
     before = text[: found.start()]
     return before.rstrip(), marker

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..._foundation.cluster.quota import Limits
+from ..._foundation.cluster.quota import Limits, TenantSites
 from ..._foundation.cluster.rules import PlacementRules
 from ..._foundation.cluster.vmids import VmidAllocator, VmidRange, VmidRanges, comes_early
 from .identity import Identity
@@ -84,6 +84,10 @@ class Guest:
     rebalance: bool = False
     shared_sources: frozenset[str] = frozenset()  # names and VMIDs
     limits: Limits | None = None
+    # the sites of its tenant; their names are empty unless the quota is over these sites
+    sites: TenantSites = field(default=TenantSites(), hash=False)
+    # names of storages, networks and cpu_types that its tenant may use; a missing key allows all
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     # None if nothing separates it, or nothing is left to do
     isolation: GuestIsolation | None = None
     # guests that the same run removes; a quota does not count them

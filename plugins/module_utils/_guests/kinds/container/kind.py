@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...._foundation.cluster.quota import QuotaFigures
@@ -17,21 +16,21 @@ from ...._foundation.schema.formats import Schema
 from ...._foundation.schema.lxc import LXC
 from ..identity import Identity
 from ..kind import Kind, OtherKind
-from ..nics import NicMtu, bridges_by_nic, mtus_of_nics
 from .config.actual import (
+    HIDDEN,
     VOLUME,
     configured_addresses,
+    figures_of,
+    format_value,
     is_privileged,
     mounts,
     nics,
     storage_of,
     volumes_in,
 )
-from .config.figures import figures_of
-from .config.view import HIDDEN, format_config
+from .config.hotplug import waits_for_stop
 
 
-@dataclass(frozen=True)
 class ContainerKind(Kind):
     """Containers, which PVE runs with LXC.
 
@@ -59,10 +58,16 @@ class ContainerKind(Kind):
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
     move_request: ClassVar[tuple[str, str]] = ("move_volume", "volume")
 
-    formatted = staticmethod(format_config)
     volumes_in = staticmethod(volumes_in)
     is_privileged = staticmethod(is_privileged)
+    waits_for_stop = staticmethod(waits_for_stop)
     addresses_in = staticmethod(configured_addresses)
+
+    def format_value(self, key: str, config: Mapping[str, str]) -> Any:
+        return format_value(key, config)
+
+    def parse_nic(self, key: str, text: str) -> Mapping[str, str]:
+        return parse(text, {})
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
         return {key: nic["hwaddr"] for key, nic in nics(config).items() if nic.get("hwaddr")}
@@ -87,12 +92,6 @@ class ContainerKind(Kind):
         return sorted(
             slot for slot, mount in disks.items() if slot != "rootfs" and mount.get("backup") != "1"
         )
-
-    def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
-        return bridges_by_nic(config, lambda _nic, text: parse(text, {}))
-
-    def mtus_in(self, config: Mapping[str, Any]) -> list[NicMtu]:
-        return mtus_of_nics(config, lambda _nic, text: parse(text, {}))
 
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]
