@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ....._foundation.schema.formats import parse_option
 from ....._foundation.schema.values import changed_sub_keys, hotplug_features
@@ -29,12 +28,13 @@ _FAST = _CLOUD_INIT.union(
     " startup tags unused vmstatestorage cpuunits cpulimit".split()
 )
 _REPLUGGED_NIC = frozenset("model macaddr queues mtu".split())
+_DRIVES = ("ide", "sata", "scsi", "virtio")
 _FIXED_DRIVE = frozenset("aio discard iothread queues product cache ssd vendor ro".split())
 # The hotplug feature that an option needs to change while the VM runs.
 _FEATURE_OF = {"vcpus": "cpu", "memory": "memory", "tablet": "usb"}
 # The hotplug feature with which a device is added or removed; PVE cannot plug other devices.
 _PLUGGED_WITH = {"net": "network", "scsi": "disk", "virtio": "disk"}
-_WINDOWS = re.compile(r"^win(\d+)$")
+_WINDOWS = re.compile(r"^win(\d+)\Z")
 _MAX_DIMMS = 256
 
 
@@ -60,10 +60,7 @@ def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str
         return _FEATURE_OF[family] not in features
     if old is None or new is None:
         return _PLUGGED_WITH.get(family) not in features
-    rule = _SUB_KEYS.get(family)
-    if rule is None:
-        return True
-    return rule(_SubKeyEdit(key, old, new, features))
+    return _sub_keys_wait(key, old, new, features)
 
 
 def _balloon_waits(old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
@@ -102,55 +99,26 @@ _WHOLE: Mapping[str, Callable[[str | None, str | None, Mapping[str, str]], bool]
 }
 
 
-@dataclass(frozen=True)
-class _SubKeyEdit:
-    """A change of sub-keys of one option; `features` are the hotplug features that are on."""
-
-    key: str
-    old: str
-    new: str
-    features: frozenset[str]
-
-    @property
-    def changed(self) -> set[str]:
-        """The names of the sub-keys that differ."""
-        return changed_sub_keys(self.key, self.old, self.new)
-
-
-def _agent_waits(edit: _SubKeyEdit) -> bool:
-    return not edit.changed <= {"fstrim_cloned_disks"}
-
-
-def _nic_waits(edit: _SubKeyEdit) -> bool:
-    """Return whether a NIC must be unplugged and plugged in again, but cannot be."""
-    if "network" in edit.features:
-        return False
-    is_replaced = not edit.changed.isdisjoint(_REPLUGGED_NIC)
-    if is_replaced:
+def _sub_keys_wait(key: str, old: str, new: str, features: frozenset[str]) -> bool:
+    """Return whether a change of sub-keys waits; `features` are the hotplug features in use."""
+    family = _family_of(key)
+    if family not in ("agent", "net", *_DRIVES):
         return True
-    old_bridge = parse_option(edit.key, edit.old).get("bridge")
-    new_bridge = parse_option(edit.key, edit.new).get("bridge")
-    return not old_bridge or not new_bridge
-
-
-def _drive_waits(edit: _SubKeyEdit) -> bool:
-    drive = parse_option(edit.key, edit.old)
-    if drive.get("media") == "cdrom":
+    changed = changed_sub_keys(key, old, new)
+    if family == "agent":
+        return not changed <= {"fstrim_cloned_disks"}
+    if family == "net":
+        if "network" in features:
+            return False
+        old_bridge = parse_option(key, old).get("bridge")
+        new_bridge = parse_option(key, new).get("bridge")
+        # the NIC must be unplugged and plugged in again
+        return not changed.isdisjoint(_REPLUGGED_NIC) or not old_bridge or not new_bridge
+    if parse_option(key, old).get("media") == "cdrom":
         return False
-    if "file" in edit.changed:
-        return "disk" not in edit.features
-    return not edit.changed.isdisjoint(_FIXED_DRIVE)
-
-
-# Rules for options with sub-keys. Changes of all other options wait.
-_SUB_KEYS: Mapping[str, Callable[[_SubKeyEdit], bool]] = {
-    "agent": _agent_waits,
-    "ide": _drive_waits,
-    "net": _nic_waits,
-    "sata": _drive_waits,
-    "scsi": _drive_waits,
-    "virtio": _drive_waits,
-}
+    if "file" in changed:
+        return "disk" not in features
+    return not changed.isdisjoint(_FIXED_DRIVE)
 
 
 def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
