@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...._foundation.schema.formats import QEMU, Schema, parse_option
 from ..addresses import cloud_init_addresses
 from ..identity import Identity
-from ..kind import Kind, OtherKind
-from ..nics import NicMtu, mtus_of_nics
-from .config.actual import DRIVE, bridges_of, drives, is_disk, storage_of, volumes_in
-from .config.figures import figures_of, state_volume
-from .config.view import HIDDEN, format_config, macs
+from ..kind import Kind, OtherKind, nics_in
+from .config.actual import (
+    DRIVE,
+    HIDDEN,
+    drives,
+    figures_of,
+    format_value,
+    is_disk,
+    state_volume,
+    storage_of,
+    volumes_in,
+)
+from .config.hotplug import waits_for_stop
 
 _MEMORY_OBSTACLE = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
 _UUID = re.compile(r"(?:^|,)uuid=([0-9a-fA-F-]+)")
@@ -27,7 +34,6 @@ _MAPPED_TYPES = {"hostpci": "pci", "usb": "usb", "virtiofs": "dir"}
 _MAPPED = re.compile(rf"(?:{'|'.join(_MAPPED_TYPES)})\d+")
 
 
-@dataclass(frozen=True)
 class VmKind(Kind):
     """Virtual machines, which PVE runs in QEMU."""
 
@@ -46,16 +52,15 @@ class VmKind(Kind):
     has_uuid: ClassVar[bool] = True
     saves_memory: ClassVar[bool] = True
     checks_migration: ClassVar[bool] = True
+    converts_disks: ClassVar[bool] = True
     content: ClassVar[str] = "images"
     archive_word: ClassVar[str] = "vm"
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
     move_request: ClassVar[tuple[str, str]] = ("move_disk", "disk")
 
-    formatted = staticmethod(format_config)
-    macs_in = staticmethod(macs)
     volumes_in = staticmethod(volumes_in)
-    bridges_in = staticmethod(bridges_of)
+    waits_for_stop = staticmethod(waits_for_stop)
     addresses_in = staticmethod(cloud_init_addresses)
     memory_volume = staticmethod(state_volume)
     figures_of = staticmethod(figures_of)
@@ -78,8 +83,18 @@ class VmKind(Kind):
             if disk.get("backup") == "0" or (slot == "efidisk0" and not has_ovmf)
         )
 
-    def mtus_in(self, config: Mapping[str, Any]) -> list[NicMtu]:
-        return mtus_of_nics(config, parse_option)
+    def format_value(self, key: str, config: Mapping[str, str]) -> Any:
+        return format_value(key, config[key])
+
+    def parse_nic(self, key: str, text: str) -> Mapping[str, str]:
+        return parse_option(key, text)
+
+    def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        found = {}
+        for key, nic in self.formatted(config, nics_in(config)).items():
+            if isinstance(nic, dict) and nic.get("macaddr"):
+                found[key] = nic["macaddr"]
+        return found
 
     def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
         """Return the mapped devices, without which PVE does not start a VM (qemu-server:
