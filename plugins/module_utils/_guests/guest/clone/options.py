@@ -18,19 +18,17 @@ from ...._foundation.core import validate
 from ...._foundation.core.errors import FleetError, ValidationFailed
 from ...._foundation.spec.clone import clone_spec
 from ...._foundation.spec.fleet import with_defaults
-from ..desired.classes import class_options
 from ..desired.guest import GuestOptions
-from ..desired.layers import lay_over
+from ..desired.layers import class_options, lay_over
 from ..desired.values import is_empty
-from ..flow.flow import require_choice
 from ..registry import CONTAINERS, VMS, ListKind
 
 # Options of both kinds that module vms does not accept for several guests.
-_OF_ONE_GUEST = ("name", "vmid", "source", "full", "snapshot")
+_OF_ONE_GUEST = ("name", "vmid", "quota_sites", "site_quotas", "source", "full", "snapshot")
 # Options of the clone itself, for both kinds (pve-container: API2/LXC.pm, clone_vm).
 _OF_THE_CLONE = frozenset(("storage", "class", "classes"))
 _SPEC = clone_spec()
-_VMS_ONLY = frozenset(_SPEC.keys() - CONTAINERS.specs.item.keys() - _OF_THE_CLONE)
+_VMS_ONLY = frozenset(_SPEC.keys() - CONTAINERS.specs.whole.keys() - _OF_THE_CLONE)
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,6 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
     """Return the options for a source of this kind; every refusal is a ValidationFailed."""
     options = kind.read(_as_container(params) if kind is CONTAINERS else params)
     desired = options.desired
-    require_choice(desired.guest, "No clone was chosen")
     source = desired.guest.source
     if source is None or source.volume:
         raise validate.refused(
@@ -95,8 +92,7 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
         storage=storage,
         format=params.get("format") or None,
     )
-    desired = kind.without_defaults(desired.with_guest(source=source))
-    return replace(options, desired=desired)
+    return replace(options, desired=desired.with_guest(source=source).without_defaults())
 
 
 def _as_container(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +103,7 @@ def _as_container(params: Mapping[str, Any]) -> dict[str, Any]:
     own |= specs.shared_of(params)
     named: Mapping[str, Any] = {}
     if own["class"]:
-        named = class_options(own["class"], own["classes"] or {}, specs)
+        named = class_options(own["class"], own["classes"] or {}, specs, own)
     return with_defaults(specs.whole, lay_over(bare(named), bare(own)))
 
 
@@ -121,11 +117,11 @@ def _require_shared(params: Mapping[str, Any]) -> None:
     if not given:
         return
     raise ValidationFailed(
-        attempted=f"Source {params.get('source')} was not cloned",
-        answer=f"it is a container, and only a VM has the options {', '.join(given)}",
-        next_step=(
+        f"Source {params.get('source')} was not cloned: it is a container, and only a VM has the "
+        f"options {', '.join(given)}",
+        (
             "Leave them out, or clone it with pve.fleet.container, which has all options of a"
             " container"
         ),
-        reason="source is a container",
+        "source is a container",
     )
