@@ -29,9 +29,10 @@ from ...kinds.container.config.actual import (
     storage_of,
 )
 from ...kinds.model import Actual
-from ..export.exporter import ClusterContext, Exporter
 from ..export.settings import (
+    ClusterContext,
     Config,
+    Exporter,
     InexpressibleSetting,
     SettingAlternative,
     SettingGroup,
@@ -42,15 +43,15 @@ from ..export.settings import (
     typed,
 )
 from ..plan.origin import require_origin
+from .desired.parse import read_options
 from .plan.planner import CONTAINER_PLANNER
-from .run import read_container_options
 
 # Keys that PVE itself writes into a configuration; they are not settings.
 _OF_PVE = frozenset("digest lock parent snapstate snaptime template".split())
 # Keys with a function of their own.
 _OWN = frozenset("hostname tags description memory swap rootfs features env unprivileged".split())
 _KNOWN = _OF_PVE.union(_OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values())
-_NUMBERED = re.compile(r"^(net|mp|dev|unused)(\d+)$")
+_NUMBERED = re.compile(r"^(net|mp|dev|unused)(\d+)\Z")
 _SEPARATORS = re.compile(r"[\s,;]+")
 # Options that are lists, and PVE's separators.
 _LISTS = frozenset(("nameservers", "trunks", "mount_options", "mount"))
@@ -90,19 +91,6 @@ def _value(option: str, text: str, rule: Mapping[str, Any]) -> Any:
     return typed(text, rule)
 
 
-def _device(key: str, text: str) -> Iterator[SettingGroup]:
-    """Yield the piece of a volume, a NIC, a device of the node or the features."""
-    family = _by_number(key)[0]
-    if family == "unused":
-        yield piece(key, text, reason="a volume that no mount point uses")
-    elif family in _DEVICES:
-        values = parsed(key, text, LXC)
-        if values:
-            yield _DEVICES[family](key, text, values)
-        else:
-            yield piece(key, text)
-
-
 def _named(place: str, key: str, values: Mapping[str, str]) -> dict[str, Any]:
     """Return sub-keys as options of an item; sub-keys without an option are under C(options)."""
     item = item_of(SCALARS[place], key, values, LXC)
@@ -133,17 +121,14 @@ def _nic(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
 
 def _root(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
     item, lost = _volume("rootfs", key, text, values)
-    return SettingGroup(
-        (SettingAlternative({"rootfs": item}, lost),), (InexpressibleSetting(key, text),)
-    )
+    way = SettingAlternative({"rootfs": item}, lost)
+    return SettingGroup((way,), (InexpressibleSetting(key, text),))
 
 
 def _mount(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
     item, lost = _volume("mounts", key, text, values)
-    named = {"name": key, **item}
-    return SettingGroup(
-        (SettingAlternative({"mounts": [named]}, lost),), (InexpressibleSetting(key, text),)
-    )
+    way = SettingAlternative({"mounts": [{"name": key, **item}]}, lost)
+    return SettingGroup((way,), (InexpressibleSetting(key, text),))
 
 
 def _volume(
@@ -203,7 +188,16 @@ class ContainerExporter(Exporter):
             if key in config:
                 yield piece(key, config[key], {option: config[key]})
         for key in sorted(config, key=_by_number):
-            yield from _device(key, config[key])
+            text = config[key]
+            family = _by_number(key)[0]
+            if family == "unused":
+                yield piece(key, text, reason="a volume that no mount point uses")
+            elif family in _DEVICES:
+                values = parsed(key, text, LXC)
+                if values:
+                    yield _DEVICES[family](key, text, values)
+                else:
+                    yield piece(key, text)
         yield from _open(config)
 
     def secrets(self, config: Config) -> tuple[str, ...]:
@@ -215,7 +209,7 @@ class ContainerExporter(Exporter):
     def steps(
         self, given: Mapping[str, Any], actual: Actual, around: ClusterContext
     ) -> tuple[Step, ...] | str:
-        desired = read_container_options(given).desired
+        desired = read_options(given).desired
         require_origin(desired.guest, actual, around.cluster)
         return CONTAINER_PLANNER.plan_update(desired, actual).steps
 
