@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ....._foundation.core.errors import (
+from ...._foundation.core.clock import poll
+from ...._foundation.core.errors import (
     ApiError,
     FleetError,
     GuestNotReady,
@@ -17,17 +18,19 @@ from ....._foundation.core.errors import (
     NotSupported,
     PermissionDenied,
 )
-from ....._foundation.core.poll import poll
-from ....kinds.addresses import GuestAddress, agent_addresses, nic_macs, report_of
-from ....kinds.container.config.actual import configured_addresses
-from ....kinds.model import Actual
-from ...settings import GuestRequest
+from ...kinds.addresses import GuestAddress, agent_addresses, nic_macs, report_of
+from ...kinds.container.config.actual import configured_addresses
+from ...kinds.model import Actual
+from ..context import TaskSettings
 
 if TYPE_CHECKING:
-    from ....._foundation.api.client import Client
+    from ...._foundation.api.client import Client
+
 
 # The source of addresses in results.
 _RUNNING = "interfaces"
+
+
 _FIRST_PAUSE = 0.5  # seconds
 
 
@@ -62,21 +65,21 @@ def _why_not(client: Client, actual: Actual, error: FleetError) -> str:
     return reason if status == "running" else f"the container is {status}"
 
 
-def report(client: Client, actual: Actual, request: GuestRequest) -> Mapping[str, Any]:
+def report(client: Client, actual: Actual, request: TaskSettings) -> Mapping[str, Any]:
     """Return the addresses of a container as modules report them."""
     addresses, why = read_addresses(client, actual)
     return report_of(addresses, nic_macs(actual.target), request.rule, why)
 
 
 def report_of_guest(
-    client: Client, actual: Actual, request: GuestRequest, *, waits: bool
+    client: Client, actual: Actual, request: TaskSettings, *, waits: bool
 ) -> Mapping[str, Any]:
     """Return the addresses of a container, after waiting for one if that is requested."""
     answer = _await_address(client, actual, request, waits=waits)
     return _require_address(answer, actual, request, waits=waits)
 
 
-def _is_awaited(actual: Actual, request: GuestRequest, *, waits: bool) -> bool:
+def _is_awaited(actual: Actual, request: TaskSettings, *, waits: bool) -> bool:
     return waits and actual.status == "running" and request.wait_for == "address"
 
 
@@ -85,7 +88,7 @@ def _has_address(answer: Mapping[str, Any]) -> bool:
 
 
 def _await_address(
-    client: Client, actual: Actual, request: GuestRequest, *, waits: bool
+    client: Client, actual: Actual, request: TaskSettings, *, waits: bool
 ) -> Mapping[str, Any]:
     """Return the first report with an address, or the last report before the timeout."""
     answer = report(client, actual, request)
@@ -99,7 +102,7 @@ def _await_address(
 
 
 def _require_address(
-    answer: Mapping[str, Any], actual: Actual, request: GuestRequest, *, waits: bool
+    answer: Mapping[str, Any], actual: Actual, request: TaskSettings, *, waits: bool
 ) -> Mapping[str, Any]:
     """Return the report. Raises GuestNotReady if an awaited address is missing (pure)."""
     if not _is_awaited(actual, request, waits=waits) or _has_address(answer):
