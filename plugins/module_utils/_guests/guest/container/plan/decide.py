@@ -19,25 +19,33 @@ from ....._foundation.cluster.state import ClusterState
 from ....._foundation.cluster.tenant import owns, parse_tags
 from ....._foundation.core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ....._foundation.schema.check import disputed, find_refusals, taken_by
+from ....._foundation.schema.formats import parse_option
 from ....._foundation.schema.lxc import LXC
+from ....._foundation.schema.values import changed_sub_keys
 from ....._foundation.schema.versions import is_newer
 from ....kinds.config.change import ConfigChange
-from ....kinds.container.config.actual import is_privileged, mounts, volumes_in
-from ....kinds.container.config.figures import cores_of
-from ....kinds.container.config.root_only import root_only
+from ....kinds.container.config.actual import cores_of, is_privileged, mounts, volumes_in
+from ....kinds.container.config.changes import paths_of_node
 from ....kinds.container.kind import CONTAINER
-from ....kinds.container.model import DesiredContainer
+from ....kinds.hardware import DesiredContainer
+from ....kinds.kind import nics_in
 from ....kinds.model import Actual, Guest
-from ...flow.facts import Facts, Release
-from ...flow.intent import Intent
 from ...flow.volumes import require_no_missing_volumes
+from ...plan.intent import Facts, Intent, Release
 from ...plan.origin import require_origin
+from ...plan.planner import GuestRules
 from ...plan.refusals import raise_for_version
 
 ContainerIntent: TypeAlias = Intent[DesiredContainer]
+
+
 _OCI_SINCE = (9, 1)
+
+
 # The architecture of a node for each architecture of a container (pve-container: LXC/Config.pm).
 _ARCHITECTURES = {"amd64": "x86_64", "i386": "x86_64", "arm64": "aarch64", "armhf": "aarch64"}
+
+
 _ARCH_OF_TEMPLATE = re.compile(rf"_({'|'.join(_ARCHITECTURES)})\.")
 
 
@@ -49,6 +57,7 @@ def needs_of(intent: ContainerIntent) -> PlacementNeeds:
         intent.needs,
         storages={name: "rootdir" for name in CONTAINER.storages_in(config) if name},
         arch=arch or _arch_of_template("" if source is None else source.volume),
+        emulated=False,
     )
 
 
@@ -87,7 +96,12 @@ def refuse_listed(
         archived = intent.source.archived
         if archived is not None:
             require_restorable(f"{intent.label} was not restored", archived, connection.login)
-    _require_rights_of_root(intent, connection)
+    unprivileged = intent.after.get("unprivileged") == "1"
+    refused = root_only(intent.change, intent.before, unprivileged=unprivileged)
+    causes = {key: f"{key}: {why}" for key, why in refused.items()}
+    if causes:
+        remedy = "leave these options out, or let root set them"
+        require_root(connection.login, f"{intent.label} could not be planned", remedy, causes)
     if not intent.uses_node:
         return
     require_node(cluster, intent.node)
@@ -105,12 +119,12 @@ def refuse(
 
     Returns a warning about a privileged container that its tenant must not have.
     """
-    require_no_missing_volumes(facts.missing, intent.start.node or intent.node, intent.label)
+    require_no_missing_volumes(facts.missing, intent.first_node, intent.label)
     _require_version(intent.label, intent.change, facts.release)
     if intent.source is not None:
         _require_oci(intent.source.volume, facts.release)
-    before = {} if intent.source is not None else intent.start.target
-    _require_limited_cores(intent.label, intent.guest, before, intent.after)
+    _require_limited_cores(intent.label, intent.guest, intent.present, intent.after)
+    _require_valid_nics(intent.label, intent.change.sets)
     if intent.desired.hardware.allow_privileged or not is_privileged(intent.after):
         return ()
     return (f"{intent.label} is privileged, and allow_privileged is false",)
@@ -132,10 +146,10 @@ def _require_oci(volume: str, release: Release | None) -> None:
     if release is None or not is_oci(volume) or release[:2] >= _OCI_SINCE:
         return
     raise NotSupported(
-        attempted=f"{volume} could not be used",
-        answer=f"it is an OCI image, and the server is PVE {release[0]}.{release[1]}",
-        next_step="Use a container template, or a server with PVE 9.1 or newer",
-        reason="OCI image",
+        f"{volume} could not be used: it is an OCI image, and the server is PVE "
+        f"{release[0]}.{release[1]}",
+        "Use a container template, or a server with PVE 9.1 or newer",
+        "OCI image",
     )
 
 
@@ -150,10 +164,9 @@ def require_unprivileged(
         cause = f"tenant {desired.guest.tenant} must not have one (allow_privileged is false)"
     step = "Leave unprivileged out, or choose a source that is not privileged"
     raise PermissionDenied(
-        attempted=attempted,
-        answer=f"it would be a privileged container, and {cause}",
-        next_step=f"{step}. PVE fixes this at creation",
-        reason="privileged",
+        f"{attempted}: it would be a privileged container, and {cause}",
+        f"{step}. PVE fixes this at creation",
+        "privileged",
     )
 
 
@@ -169,11 +182,29 @@ def _require_limited_cores(
     if not is_counted or not is_unlimited:
         return
     raise ValidationFailed(
-        attempted=f"{label} was refused",
-        answer=f"the quota of tenant {guest.tenant} limits cores, and it has no limit of cores",
-        next_step="Set cores",
-        reason="unlimited cores",
+        f"{label} was refused: the quota of tenant {guest.tenant} limits cores, and it has no "
+        "limit of cores",
+        "Set cores",
+        "unlimited cores",
     )
+
+
+def _require_valid_nics(label: str, sets: Mapping[str, str]) -> None:
+    """Raise ValidationFailed for a NIC whose options exclude each other (pve-container:
+    LXC/Config.pm, update_pct_config).
+    """
+    for nic in nics_in(sets):
+        options = parse_option(nic, sets[nic], LXC)
+        cause, next_step = "", ""
+        if "mtu" in options and "bridge" not in options:
+            cause = "PVE compares its mtu with that of its bridge, and it has none"
+            next_step = "Give bridge, or leave out mtu"
+        is_up = options.get("link_down") != "1"
+        if is_up and options.get("host-managed") == "1" and options.get("ip6") == "auto":
+            cause = "ip6 auto needs the network configuration in the container"
+            next_step = "Leave out host_managed, or give another ip6"
+        if cause:
+            raise ValidationFailed(f"{nic} of {label} was refused: {cause}", next_step, "nic")
 
 
 def _require_version(label: str, change: ConfigChange, release: Release | None) -> None:
@@ -214,11 +245,41 @@ def require_restorable(attempted: str, config: Mapping[str, str], login: str) ->
         require_root(login, attempted, "or detach these before the next backup", causes)
 
 
-def _require_rights_of_root(intent: ContainerIntent, connection: ConnectionSettings) -> None:
-    """Raise PermissionDenied for options that only root@pam with a password can change."""
-    unprivileged = intent.after.get("unprivileged") == "1"
-    refused = root_only(intent.change, intent.before, unprivileged=unprivileged)
-    causes = {key: f"{key}: {why}" for key, why in refused.items()}
-    if causes:
-        remedy = "leave these options out, or let root set them"
-        require_root(connection.login, f"{intent.label} could not be planned", remedy, causes)
+_DEVICE = re.compile(r"^dev\d+\Z")
+
+
+def root_only(
+    change: ConfigChange, target: Mapping[str, str], *, unprivileged: bool
+) -> dict[str, str]:
+    """Return the options of a change that only root can make, each with the reason in PVE's words.
+
+    `unprivileged` is whether the container is, or becomes, unprivileged.
+    """
+    refused: dict[str, str] = {}
+    for slot, path in paths_of_node(change.sets).items():
+        kind = "device" if path.startswith("/dev/") else "bind"
+        refused[slot] = f"mount point type {kind} is only allowed for root@pam"
+    for key in sorted({*change.sets, *change.deletes}):
+        if _DEVICE.match(key):
+            refused[key] = "configuring device passthrough is only allowed for root@pam"
+        elif key == "hookscript":
+            refused[key] = "changing the hookscript is only allowed for root@pam"
+        elif key == "features":
+            why = _features(change, target, unprivileged=unprivileged)
+            if why:
+                refused[key] = why
+    return refused
+
+
+def _features(change: ConfigChange, target: Mapping[str, str], *, unprivileged: bool) -> str:
+    """Return why the change of features is refused, or an empty text."""
+    if not unprivileged:
+        return "changing feature flags for privileged container is only allowed for root@pam"
+    old = target.get("features", "")
+    new = change.sets.get("features", "")
+    if changed_sub_keys("features", old, new, LXC) <= {"nesting"}:
+        return ""
+    return "changing feature flags (except nesting) is only allowed for root@pam"
+
+
+CONTAINER_RULES = GuestRules(needs_of, refuse_listed, refuse, unverified)
