@@ -9,51 +9,83 @@ one, or confirm the new one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....._foundation.api.tasks import find_task
-from ....._foundation.cluster.state import CREATION_LOCKS, ClusterState, VmRow, node_of, with_names
+from ....._foundation.cluster.state import (
+    CREATION_LOCKS,
+    ClusterState,
+    StorageRow,
+    VmRow,
+    node_of,
+    with_names,
+)
+from ....._foundation.cluster.storages.images import ImageVersion
 from ....._foundation.cluster.view import ClusterView
 from ....._foundation.core.errors import (
     Conflict,
     FleetError,
     NotRunning,
     PermissionDenied,
+    QuotaExceeded,
     UnknownVm,
+    ValidationFailed,
     VmidTaken,
 )
+from ....._foundation.core.quantities import parse_disk_size, readable_sizes
 from ....._foundation.core.result import Result
-from ....._foundation.resource.engine import Resource, apply_plan
-from ....._foundation.resource.execute import Execution, FailureVerdict, StepResult
+from ....._foundation.core.texts.plan_lines import (
+    CHANGED,
+    UNCHANGED,
+    PlanLine,
+    describe_change,
+    plan_lines,
+)
+from ....._foundation.plans.document import PlannedGuest
+from ....._foundation.resource.engine import (
+    Execution,
+    FailureVerdict,
+    Resource,
+    StepResult,
+    apply_plan,
+    result_of,
+)
 from ....._foundation.resource.plan import Plan, Step
-from ....._foundation.resource.result import result_of
 from ....._foundation.spec.container import container_spec
 from ....._foundation.spec.fleet import with_defaults
+from ....kinds.container.config.actual import is_privileged, mounts, volumes_in
 from ....kinds.container.kind import CONTAINER
 from ....kinds.identity import require_name
-from ....kinds.model import Actual, Guest
-from ...flow.flow import with_connection
+from ....kinds.model import Actual, Guest, GuestSource
 from ...live.creation import await_creation, await_name, with_hidden_creations
 from ...live.find import find
-from ...live.read import read_wherever, require_same
+from ...live.read import read_wherever, require_same, with_power
 from ...live.steps import GuestSteps
 from ...plan.copies import cloneable, image_of, require_templates
 from ...plan.origin import find_newer_copy
-from ..run import ContainerContext, read_container_options
-from .holder import name_of_holder, record_of
-from .plan import CLONE, REMOVE, ReplacementFacts, plan_confirmed, plan_replaced, plan_returned
-from .refusals import (
-    is_of_version,
-    require_changeable,
-    require_image,
-    require_replaceable,
-    require_storage,
+from ..desired.parse import read_options
+from ..run import CONTAINER_FLOW, ContainerContext
+from .plan import (
+    CLONE,
+    REMOVE,
+    ReplacementFacts,
+    name_of_holder,
+    plan_confirmed,
+    plan_replaced,
+    plan_returned,
+    record_of,
+    with_confirmation,
 )
 
 if TYPE_CHECKING:
     from ....._foundation.api.client import Client
 
+
 _CLOCKS = 10  # seconds by which the clock of a node may differ
+
+
+_PLANS = {"replaced": plan_replaced, "returned": plan_returned, "confirmed": plan_confirmed}
 # The options of the container that the steps write.
 _WRITTEN = frozenset(("rootfs", "description", "ostype"))
 
@@ -76,15 +108,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _context(params: Mapping[str, Any], client: Client, check_mode: bool) -> ContainerContext:
-    given = {**params, "state": "present"}
-    options = read_container_options(with_defaults(container_spec(), given))
-    return ContainerContext(
-        client=client,
-        desired=with_connection(client, options.desired),
-        settings=options.settings,
-        check_mode=check_mode,
-        cluster_view=ClusterView(client, {CONTAINER.type}),
-    )
+    given = {**params, "state": "started" if params.get("start") else "present"}
+    options = read_options(with_defaults(container_spec(), given))
+    view = ClusterView(client, {CONTAINER.type})
+    context = ContainerContext(client, options.desired, options.settings, check_mode, view)
+    return CONTAINER_FLOW.ready(context)
 
 
 class Replacement(GuestSteps, Resource[Result]):
@@ -97,25 +125,41 @@ class Replacement(GuestSteps, Resource[Result]):
     ) -> None:
         self.client = context.client
         self.timeout = context.settings.task_timeout
+        self._check_mode = context.check_mode
         self._guest = context.desired.guest
         self._goal = goal
         self._cluster = with_names(self.client, cluster)
-        self._template = self._template_for(actual) if goal == "replaced" else None
+        self._template: Actual | None = None
         self._has_cloned = False
         self._lost: set[int] = set()  # VMIDs that another guest got before the holder
         self._vmid = self._vmid_of_holder(actual)
+        if goal == "replaced":
+            self._template = self._template_for(actual)
+        if actual.listed and goal != "confirmed":
+            actual = with_power(actual, self.client.get(*actual.path, "status", "current"))
         self._facts = self._read(actual)
         if self._template is not None:
-            self._require_replaceable(self._template)
+            container = self._facts.container
+            config = self.client.get(*container.path, "config")
+            require_replaceable(container, self._template, config.get(CONTAINER.type))
+            storage = container.target["rootfs"].partition(":")[0]
+            row = self._cluster.storage_on(storage, container.node)
+            require_storage(container, self._template, row)
             self.config = self._template.target
         self.plan = self._planned()
         if self.plan.changed and goal == "returned":
             require_changeable(actual)
 
     def _template_for(self, actual: Actual) -> Actual | None:
-        """Return the template of the source's image, None if the container has the image."""
+        """Return the template of the source's image, None if the container has the image. Without a
+        source, the image is that of the record.
+        """
+        if self._guest.source is None:
+            record = self._read(actual).record
+            if record is not None and record.image == actual.marker.image:
+                return None
         source, cluster = require_image(self._guest), self._cluster
-        if is_of_version(actual, source):
+        if actual.marker.image == ImageVersion(source.name or "", source.version or ""):
             return None
         require_templates(source, cloneable(self._guest, source, cluster))
         return find_newer_copy(self._guest, actual, cluster, self._read_templates)
@@ -133,7 +177,9 @@ class Replacement(GuestSteps, Resource[Result]):
 
     def _free_vmid(self, name: str) -> int:
         wanted = Guest(CONTAINER, name, None, None, vmid_ranges=self._guest.vmid_ranges)
-        return wanted.vmids.free(self._cluster.taken | self._lost)
+        taken = self._cluster.taken | self._lost
+        approved = self.client.plan_book.vmid_of_copy(name)
+        return wanted.vmids.free(taken) if approved is None or approved in taken else approved
 
     def _read(self, actual: Actual) -> ReplacementFacts:
         holder = self._read_holder(actual)
@@ -158,20 +204,17 @@ class Replacement(GuestSteps, Resource[Result]):
             return None
 
     def _planned(self) -> Plan:
-        if self._goal == "replaced":
-            return plan_replaced(self._facts)
-        return (
-            plan_returned(self._facts) if self._goal == "returned" else plan_confirmed(self._facts)
-        )
+        return _PLANS[self._goal](self._facts)
 
-    def _require_replaceable(self, template: Actual) -> None:
-        """Raise FleetError for a container whose root cannot be replaced."""
-        container = self._facts.container
-        config = self.client.get(*container.path, "config")
-        require_replaceable(container, template, config.get(CONTAINER.type))
-        storage = container.target["rootfs"].partition(":")[0]
-        row = self._cluster.storage_on(storage, container.node)
-        require_storage(container, template, row)
+    @property
+    def for_approval(self) -> tuple[Plan, PlannedGuest]:
+        guest, container = self._guest, self._facts.container
+        key = (CONTAINER.type, guest.tenant_tag or "", container.name or str(container.vmid))
+        is_replaced = self._goal == "replaced"
+        plan = with_confirmation(self.plan, self._facts) if is_replaced else self.plan
+        if not plan.changed and is_replaced:
+            plan = replace(plan, before={"image": _image_in(container)})
+        return plan, PlannedGuest(*key, container.vmid, container.node)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         self._has_cloned = any(step.action == CLONE for step in done)
@@ -250,7 +293,17 @@ class Replacement(GuestSteps, Resource[Result]):
             "node": container.node,
             "image": image or None,
         }
-        return result_of(plan, {"container": described}, execution)
+        report = plan_lines([self._line()], check_mode=self._check_mode)
+        return result_of(plan, {"container": described, "report": report}, execution)
+
+    def _line(self) -> PlanLine:
+        container, plan = self._facts.container, self.plan
+        label = "/".join(filter(None, (self._guest.tenant, container.name)))
+        if not plan.changed:
+            return PlanLine(UNCHANGED, label)
+        before, after = ({**side, "rootfs": ""} for side in (plan.before, plan.after))
+        changes = describe_change(before, after) or plan.summaries
+        return PlanLine(CHANGED, label, ", ".join(changes))
 
 
 def _holds_for(holder: Actual | None, container: Actual) -> bool:
@@ -272,4 +325,97 @@ def _not_holder(container: Actual, vmids: Sequence[int]) -> Conflict:
         " does not hold a root for it, or not alone",
         next_step="Rename or remove it, and run this again",
         reason="holder",
+    )
+
+
+def require_image(desired: Guest) -> GuestSource:
+    """Return the image that the task names. Raises ValidationFailed."""
+    source = desired.source
+    if source is not None and source.name:
+        return source
+    raise ValidationFailed(
+        attempted=f"The root of {desired.label} was not replaced",
+        answer="source names no image",
+        next_step="Give source, such as debian-13 or debian-13@2026.11.20",
+        reason="source",
+    )
+
+
+def require_replaceable(container: Actual, template: Actual, raw: Any) -> None:
+    """Raise FleetError if the root file system cannot be replaced by that of a template.
+
+    `raw` are the options of LXC itself in the configuration of the container.
+    """
+    require_changeable(container)
+    for cause, step in _obstacles(container, template, raw):
+        raise _refused(container, f"image {image_of(template).label}: {cause}", step)
+
+
+def require_changeable(container: Actual) -> None:
+    """Raise FleetError if the root file system of a container cannot be changed now."""
+    causes = {
+        "it is a template": container.template,
+        "it is protected": container.target.get("protection") == "1",
+        f"it is locked ({container.lock})": container.lock is not None,
+        "its root is not a volume": "rootfs" not in volumes_in(container.target),
+    }
+    for cause, is_true in causes.items():
+        if is_true:
+            raise _refused(container, cause, "Change that first, and run this again")
+
+
+def _obstacles(container: Actual, template: Actual, raw: Any) -> list[tuple[str, str]]:
+    """Return why the container cannot have the root of a template, with the next steps.
+
+    The files of an unprivileged container have other owners than the files of a privileged one. The
+    files of a container with its own ID map have different owners too.
+    """
+    found: list[tuple[str, str]] = []
+    if not image_of(template).version:
+        found.append(("the template has no version", "Publish it with the role pve.fleet.image"))
+    slots = sorted(volumes_in(template.target))
+    if slots != ["rootfs"]:
+        step = "Use an image with a root file system only"
+        found.append((f"the volumes of the template are {', '.join(slots)}", step))
+    again = "Use an image like it, or create the container again"
+    if is_privileged(container.target) != is_privileged(template.target):
+        found.append(("one of both is privileged, so that the owners of files differ", again))
+    if container.target.get("arch", "amd64") != template.target.get("arch", "amd64"):
+        found.append(("it is for another architecture", again))
+    if "idmap" in container.target["rootfs"] or "idmap" in str(raw):
+        found.append(("the container has a map of IDs of its own", again))
+    return found
+
+
+def require_storage(container: Actual, template: Actual, row: StorageRow | None) -> None:
+    """Raise FleetError if the storage cannot contain a second root file system or rename it.
+
+    Only ZFS renames a volume that is a directory (pve-storage: Plugin.pm and BTRFSPlugin.pm,
+    volume_has_feature).
+    """
+    volume = volumes_in(container.target)["rootfs"]
+    name = volume.partition(":")[2].rpartition("/")[2]
+    if row is None or (name.startswith("subvol-") and row.kind != "zfspool"):
+        step = "Move the root file system to another storage first"
+        raise _refused(container, f"PVE cannot rename volumes such as {volume}", step)
+    sizes = (mounts(one.target)["rootfs"].get("size", "0") for one in (container, template))
+    needed = max(parse_disk_size(size, what="rootfs") for size in sizes)
+    free = row.total - row.used
+    if not row.total or needed <= free:
+        return
+    needed_text, free_text = readable_sizes(needed, free)
+    raise QuotaExceeded(
+        attempted=f"The root of {container.label} was not replaced",
+        answer=f"storage {row.storage} has {free_text} free, and a second root needs {needed_text}",
+        next_step="Free space there, or move the root file system to another storage first",
+        reason="storage full",
+    )
+
+
+def _refused(container: Actual, answer: str, next_step: str) -> Conflict:
+    return Conflict(
+        attempted=f"The root of {container.label} was not replaced",
+        answer=answer,
+        next_step=next_step,
+        reason="replace",
     )
