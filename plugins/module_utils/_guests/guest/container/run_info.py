@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...._foundation.core.result import Result
 from ...kinds.container.kind import CONTAINER
-from ..gather import GuestListing, gather
-from .live.addresses import report
+from ..gather import gather
+from .live import report
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -20,4 +20,4 @@ if TYPE_CHECKING:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the containers that match all filters; check mode makes no difference."""
-    return gather(params, client, GuestListing(CONTAINER, "containers", report, restored=False))
+    return gather(params, client, CONTAINER, report, restored=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...._foundation.cluster.find.restoring import is_bare
 from ...._foundation.core.errors import FleetError, NetworkError, NotFound, TaskTimeout
+from ...._foundation.resource.plan import Step
 from ...kinds.kind import Kind
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ def removal_summary(kind: Kind, vmid: int, node: str) -> str:
     return f"Remove empty {kind.noun} {vmid} on node {node}, left by a failed restore"
 
 
+def removal_step(kind: Kind, vmid: int, node: str) -> Step:
+    """Return the step of the removal (pure)."""
+    data = {"destroy-unreferenced-disks": 1}
+    summary = removal_summary(kind, vmid, node)
+    return Step("remove", summary, "DELETE", kind.path(node, vmid), data)
+
+
 def remove_orphan(client: Client, kind: Kind, vmid: int, node: str, timeout: int) -> bool:
     """Remove the guest if it is empty, and return whether it was.
 
@@ -44,10 +52,11 @@ def remove_orphan(client: Client, kind: Kind, vmid: int, node: str, timeout: int
     """
     if not is_orphan(client, kind, vmid, node):
         return False
+    step = removal_step(kind, vmid, node)
     client.task(
-        "DELETE",
-        *kind.path(node, vmid),
-        data={"destroy-unreferenced-disks": 1},
+        step.method,
+        *step.path,
+        data=step.data,
         attempted=f"Could not remove the empty {kind.noun} {vmid} that a failed restore has left",
         timeout=timeout,
     )
@@ -58,5 +67,5 @@ def with_fate_of_guest(error: FleetError, label: str, *, removed: bool) -> Fleet
     """Return the error of a failed restore with the fate of its guest (pure)."""
     if removed:
         return error.on(details={**error.details, "vm_exists": False})
-    step = f"Remove {label} if it is empty, and run this again"
+    step = f"Run this again; if {label} is empty, an administrator removes it with module tidy"
     return error.on(next_step=step)

@@ -15,17 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ...._foundation.cluster.find.visible import is_in_use
 from ...._foundation.cluster.placement import PlacementNeeds, why_not
 from ...._foundation.cluster.rules import PlacementRules
-from ...._foundation.cluster.state import (
-    ClusterState,
-    VmRow,
-    fetch_cluster_state,
-    query_nodes,
-    with_names,
-)
+from ...._foundation.cluster.state import VmRow, fetch_cluster_state, query_nodes, with_names
 from ...._foundation.cluster.tenant import owns
 from ...._foundation.cluster.view import ClusterView
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import Conflict, FleetError, NotFound, PlaceTaken
-from ...._foundation.core.poll import poll
 from ...._foundation.resource.race import RaceReading
 from ...kinds.kind import Kind
 from ...kinds.marker import owner_tags
@@ -52,16 +46,6 @@ def shared_rules(desired: Guest) -> PlacementRules | None:
     return None
 
 
-def why_crowded(
-    cluster: ClusterState, node: str, needs: PlacementNeeds, rules: PlacementRules
-) -> str | None:
-    """Return why other VMs make a node unfit for the VM that is on it, or None (pure)."""
-    if node not in cluster.nodes or not cluster.nodes[node].online:
-        return None
-    needs = replace(needs, storages={}, only=None, cpus=0)
-    return why_not(cluster, node, needs, rules)
-
-
 @dataclass(frozen=True)
 class PlacementRule:
     """A new VM runs on a node that its rules allow. `needs` contains its VMID."""
@@ -86,7 +70,11 @@ class PlacementRule:
 
         def find_breach(guests: Mapping[int, Any]) -> str | None:
             beside = replace(cluster, vms=guests, others={})
-            return why_crowded(beside, self.node, self.needs, self.rules)
+            node = beside.nodes.get(self.node)
+            if node is None or not node.online:
+                return None
+            needs = replace(self.needs, storages={}, only=None, cpus=0)
+            return why_not(beside, self.node, needs, self.rules)
 
         everyone = {row.vmid: row for row in cluster.guests}
         return RaceReading(
@@ -95,10 +83,9 @@ class PlacementRule:
 
     def removed(self, breach: str) -> FleetError:
         return PlaceTaken(
-            attempted=f"{self.label} was removed again",
-            answer=f"another run took its place: {breach}",
-            next_step="Run this again: the node is chosen again",
-            reason="place taken",
+            f"{self.label} was removed again: another run took its place: {breach}",
+            "Run this again: the node is chosen again",
+            "place taken",
             details={"removed": self.vmid},
         )
 
@@ -111,14 +98,13 @@ class PlacementRule:
         )
 
 
-def is_name_contested(desired: Guest, hidden: Collection[int] = ()) -> bool:
+def is_name_contested(desired: Guest) -> bool:
     """Return whether another run can create a guest of this name with another VMID at the same
-    time (pure). If VMIDs follow from names, both runs try the same VMID: only a `hidden` guest that
-    has one of them can have the name.
+    time (pure). If VMIDs follow from names, both runs try the same VMID.
     """
     if not desired.name or desired.tenant_tag is None:
         return False
-    return bool(hidden) or desired.vmid is not None or desired.vmid_choice != "by_name"
+    return desired.vmid is not None or desired.vmid_choice != "by_name"
 
 
 def await_visible(client: Client, vmids: Collection[int], seconds: float) -> None:
@@ -145,7 +131,16 @@ class NameRule:
     known: frozenset[int]
 
     def read(self) -> RaceReading:
-        cluster = self._with_names(self._read_all())
+        cluster = fetch_cluster_state(self.client, {self.desired.kind.type})
+        types = frozenset(row.type for row in cluster.guests)
+        both = {**cluster.vms, **cluster.others}
+        cluster = replace(cluster, vms=both, others={}, types=types)
+        nodes: set[str] = set()
+        for row in both.values():
+            is_new = row.vmid not in self.known or not row.own_name
+            if is_new and row.vmid != self.vmid:
+                nodes.add(row.node)
+        cluster = query_nodes(self.client, cluster, nodes)
         namesakes = {row.vmid: row for row in cluster.vms.values() if self._is_namesake(row)}
 
         def find_breach(guests: Mapping[int, VmRow]) -> VmRow | None:
@@ -156,21 +151,6 @@ class NameRule:
             find_breach,
             lambda vmid: is_finished(self.client, self.desired.kind, namesakes[vmid]),
         )
-
-    def _read_all(self) -> ClusterState:
-        """Return the cluster state with the guests of both kinds in one map."""
-        cluster = fetch_cluster_state(self.client, {self.desired.kind.type})
-        types = frozenset(row.type for row in cluster.guests)
-        return replace(cluster, vms={**cluster.vms, **cluster.others}, others={}, types=types)
-
-    def _with_names(self, cluster: ClusterState) -> ClusterState:
-        """Return the cluster state with the names of new guests, read from their nodes."""
-        nodes: set[str] = set()
-        for row in cluster.vms.values():
-            is_new = row.vmid not in self.known or not row.own_name
-            if is_new and row.vmid != self.vmid:
-                nodes.add(row.node)
-        return query_nodes(self.client, cluster, nodes)
 
     def _is_namesake(self, row: VmRow) -> bool:
         """Return whether a guest of the tenant has the name, and this run does not remove it."""
@@ -193,11 +173,10 @@ class NameRule:
         if breach.type != self.desired.kind.type:
             step = "Both kinds share the names of a tenant: choose another name"
         return Conflict(
-            attempted=f"{self.label} was removed again",
-            answer=f"another run created a {self._noun(breach)} of that name:"
-            f" {breach.vmid} on node {breach.node}",
-            next_step=step,
-            reason="name taken",
+            f"{self.label} was removed again: another run created a {self._noun(breach)} of that "
+            f"name: {breach.vmid} on node {breach.node}",
+            step,
+            "name taken",
             details={"removed": self.vmid},
         )
 

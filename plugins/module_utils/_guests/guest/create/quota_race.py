@@ -23,12 +23,12 @@ from ...._foundation.cluster.state import (
 )
 from ...._foundation.cluster.storages.contents import read_volumes
 from ...._foundation.cluster.tenant import owns, parse_tags, tenants_of
-from ...._foundation.core.errors import BeingRestored, FleetError
+from ...._foundation.core.errors import BeingRestored, FleetError, NodeUnhealthy
+from ...._foundation.core.formatting import first_of
 from ...._foundation.resource.race import RaceReading
 from ...kinds.model import Actual, Guest
 from ..live.creation import is_finished
 from ..live.read import read_wherever
-from ..unread import require_counted
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -41,7 +41,10 @@ def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[in
     """
     tag = desired.tenant_tag or ""
     limits = desired.limits or {}
-    nodes = _nodes_of_others(desired, cluster)
+    nodes: set[str] = set()
+    for row in cluster.others.values():
+        if owns(desired.tenant_tag, row.tags, desired.tenant_prefix):
+            nodes.add(row.node)
     if limits.keys() - {"vms"}:
         cluster = with_names(client, cluster)
         cluster = with_other_names(client, cluster, nodes)
@@ -52,15 +55,6 @@ def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[in
         volumes = read_volumes(client, cluster, contents)
     cluster = replace(cluster, vms={**cluster.others, **cluster.vms})
     return figures_by_vm(cluster, tag, desired.tenant_prefix, volumes)
-
-
-def _nodes_of_others(desired: Guest, cluster: ClusterState) -> set[str]:
-    """Return the nodes on which the tenant has guests of the other kind."""
-    nodes: set[str] = set()
-    for row in cluster.others.values():
-        if owns(desired.tenant_tag, row.tags, desired.tenant_prefix):
-            nodes.add(row.node)
-    return nodes
 
 
 def read_in_creation(
@@ -175,6 +169,29 @@ def require_quota(
         )
     _require_room_beside_leaving(desired, label, all_of_it, growth.more)
     return frozenset(usage.owned)
+
+
+def require_counted(
+    desired: Guest, cluster: ClusterState, usage: Mapping[int, QuotaFigures], more: QuotaFigures
+) -> None:
+    """Raise NodeUnhealthy if a limit on `more` cannot be checked because VMs cannot be read.
+
+    Every VM has memory: a figure of 0 means that it is unknown.
+    """
+    unread = sorted(vmid for vmid, one in usage.items() if one.vms and not one.memory)
+    kinds = (desired.limits or {}).keys() - {"vms"}
+    is_limited = any(getattr(more, kind) for kind in kinds)
+    if not unread or not is_limited:
+        return
+    rows = filter(None, map(cluster.guest, unread))
+    places = ", ".join(sorted({row.node for row in rows}))
+    raise NodeUnhealthy(
+        f"The quota of tenant {desired.tenant} could not be checked: VMs on {places} cannot be "
+        f"read while the node does not answer: {first_of(unread)}",
+        "Bring the node back, or leave out the quota",
+        "quota not readable",
+        details={"vmids": unread},
+    )
 
 
 def _staying(desired: Guest, usage: Mapping[int, QuotaFigures]) -> dict[int, QuotaFigures]:

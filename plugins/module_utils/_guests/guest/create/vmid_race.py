@@ -12,9 +12,12 @@ import random
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from ...._foundation.cluster.find.visible import is_in_use
+from ...._foundation.cluster.find.visible import is_in_use, sees_tasks
+from ...._foundation.cluster.state import node_of
 from ...._foundation.cluster.view import ClusterView
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import Conflict, PermissionDenied, VmidTaken
+from ...._foundation.core.failures.classify import node_in
 from ...kinds.model import Guest
 from ..live.creation import Match, match_desired, read_other_kind, with_hidden_creations
 from ..plan.refusals import require_name_free
@@ -54,18 +57,14 @@ class VmidRace:
         self._lost: set[int] = set()
         self._hidden: set[int] = set()  # VMIDs that were once in use without a visible guest
         self._tries = 0
-
-    @property
-    def skipped(self) -> frozenset[int]:
-        """The VMIDs of guests that this login may not see: one of them can be the desired guest,
-        which another login is creating.
-        """
-        return frozenset(self._lost & self._hidden)
+        # Skipped VMIDs of guests that this login may not see: one of them can be the desired guest,
+        # which another login is creating. None if VMIDs follow from names.
+        self.skipped: frozenset[int] = frozenset()
 
     def next_vmid(self, vmid: int, node: str, cluster_view: ClusterView, error: Conflict) -> int:
         """Return the VMID to try next after PVE refused `vmid` on `node` with `error`.
 
-        Raises AlreadyCreated if the desired guest has `vmid`, and `error` if no other VMID may be
+        Raises AlreadyCreated if the desired guest has `vmid`, `error` if no other VMID may be
         tried.
         """
         self._tries += 1
@@ -77,27 +76,26 @@ class VmidRace:
         if found is Match.DESIRED:
             raise AlreadyCreated
         if found is Match.OTHER:
-            self._require_other_name(vmid)
+            # If VMIDs follow from names, a run that creates a guest of the other kind with this
+            # name has tried the same VMID.
+            row = read_other_kind(self._client, self._desired, vmid, self._timeout)
+            if row is not None:
+                require_name_free(self._desired, [row])
         if self._tries >= _VMID_TRIES:
             raise error
         if found is Match.GONE and not self._is_hidden(vmid):
             return vmid
         if desired.vmid is not None:
             raise error
+        is_unknown = found is Match.GONE and not self._is_of_others(error, cluster_view)
+        if is_unknown and self._becomes_visible(vmid):
+            return vmid
         self._lost.add(vmid)
         vmids = desired.vmids
         # If VMIDs follow from names, only VMIDs of guests that were read are left out: a new guest
         # may be the desired one.
         taken = self._taken if vmids.by_name else cluster_view.now().taken
         return vmids.free_after(taken | self._lost, len(self._lost), self._rng)
-
-    def _require_other_name(self, vmid: int) -> None:
-        """Raise Conflict if another run has just created a guest of the other kind with the name:
-        the VMID follows from the name, so both runs tried the same VMID.
-        """
-        row = read_other_kind(self._client, self._desired, vmid, self._timeout)
-        if row is not None:
-            require_name_free(self._desired, [row])
 
     def _match_hidden(self, vmid: int, cluster_view: ClusterView) -> Match:
         """Return the match of a guest that the caller may not see: the login is creating it, or it
@@ -122,6 +120,29 @@ class VmidRace:
         if vmid in self._hidden:
             return True
         self._hidden.add(vmid)
+        return False
+
+    def _is_of_others(self, error: Conflict, cluster_view: ClusterView) -> bool:
+        """Return whether a hidden guest is not the desired one: the caller sees all tasks of its
+        node, and none creates it.
+        """
+        node = node_in(error)
+        return sees_tasks(self._client, [node] if node else cluster_view.now().nodes)
+
+    def _becomes_visible(self, vmid: int) -> bool:
+        """Wait until the guest with the VMID is visible or gone: a tenant sees a guest of its pool
+        once it is complete. Return whether that happens before a creation would have timed out; if
+        it does not, the guest counts as that of another user.
+
+        If VMIDs do not follow from names, the VMID is skipped at once, and awaited later.
+        """
+        if not self._desired.vmids.by_name:
+            self.skipped |= {vmid}
+            return False
+        client = self._client
+        for _remaining in poll(client.clock, self._timeout, longest=5.0):
+            if node_of(client, vmid) is not None or not is_in_use(client, vmid):
+                return True
         return False
 
 
