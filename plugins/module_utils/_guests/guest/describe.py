@@ -2,22 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The `vm` value that modules return, and the conditions (pure)."""
+"""The `vm` value that modules return, the conditions, and the result of a run for one guest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from ..._foundation.cluster.state import VmRow
 from ..._foundation.cluster.tenant import parse_tags, tenants_of
 from ..._foundation.core.errors import FleetError
+from ..._foundation.core.result import Result
 from ..._foundation.core.times import iso
+from ..._foundation.resource.engine import Execution, result_of
 from ..._foundation.resource.plan import Plan
+from ..kinds.hardware import AnyDesired
 from ..kinds.kind import Kind
 from ..kinds.marker import split_notes
 from ..kinds.model import Actual
+from ..kinds.move import describe_move
+from .context import RunContext
+from .flow.flow import GuestFlow
 
 # A VM with any other status of QEMU is on.
 _POWER = {
@@ -60,36 +67,19 @@ def describe(
     `checked` is when it was read, in seconds since the epoch; `url` is the address of the user
     interface; `guest` is the guest report.
     """
-    tags = sorted(parse_tags(actual.target.get("tags", "")))
-    owners = tenants_of(tags, prefix)
+    tags = parse_tags(actual.target.get("tags", ""))
     notes, marker = split_notes(actual.target.get("description"))
     return {
-        "vmid": actual.vmid,
-        "name": actual.name,
-        "node": actual.node,
-        "status": actual.status,
-        "power_state": power_state(actual.status),
+        **_listed(actual.kind, actual, tags, checked=checked, prefix=prefix, url=url),
         "phase": phase(actual.status, actual.lock, creation_in_progress=marker.building),
-        "checked": iso(checked),
-        "template": actual.template,
-        "tenant": _tenant(owners, prefix),
-        "tags": tags,
-        "pool": actual.pool or None,
-        "lock": actual.lock,
-        "uptime": actual.uptime,
         "description": notes,
         "cloned_from": marker.origin,
+        "move": describe_move(actual.target, actual.vmid),
         "config": actual.kind.formatted(actual.target),
         "macs": actual.kind.macs_in(actual.target),
         "pending": pending_keys(actual),
-        "console_url": console_url(url, actual.kind, actual.vmid, actual.name, actual.node),
         **(guest or NO_GUEST_REPORT),
     }
-
-
-def _tenant(owners: Sequence[str], prefix: str) -> str | None:
-    """Return the tenant of a VM; None if it has none, or several."""
-    return owners[0][len(prefix) :] if len(owners) == 1 else None
 
 
 def pending_keys(actual: Actual) -> list[str]:
@@ -141,10 +131,9 @@ def conditions(actual: Actual | None, plan: Plan, *, applied: bool) -> list[dict
     if actual is None:
         gone = "Removed" if is_applied else "Planned"
         return [_condition(name, False, gone) for name in _CONDITIONS]
-    creates = any(step.action in ("create", "clone") for step in plan.steps)
-    exists = is_applied or not creates
-    nics = [key for key in plan.pending if key.startswith("net")]
-    other = [key for key in plan.pending if not key.startswith("net")]
+    exists = is_applied or not any(step.action in ("create", "clone") for step in plan.steps)
+    nics = {key for key in plan.pending if key.startswith("net")}
+    other = set(plan.pending) - nics
     return [
         _ready(actual, plan, is_applied=is_applied),
         _condition("VMCreated", exists, "Exists" if exists else "Planned"),
@@ -162,7 +151,7 @@ def _ready(actual: Actual, plan: Plan, *, is_applied: bool) -> dict[str, Any]:
     return _condition("Ready", False, reason)
 
 
-def _in_sync(name: str, pending: list[str], *, is_applied: bool) -> dict[str, Any]:
+def _in_sync(name: str, pending: set[str], *, is_applied: bool) -> dict[str, Any]:
     """Return a condition that holds if no option is pending and the plan is settled."""
     if pending:
         return _condition(name, False, "NeedsReboot")
@@ -188,7 +177,15 @@ def describe_row(
     kind: Kind, row: VmRow, *, checked: float = 0.0, prefix: str = "tenant_", url: str = ""
 ) -> dict[str, Any]:
     """Return a VM with the same keys from the listing alone; keys that it lacks are null."""
-    owners = tenants_of(row.tags, prefix)
+    return _listed(kind, row, row.tags, checked=checked, prefix=prefix, url=url)
+
+
+def _listed(
+    kind: Kind, row: VmRow | Actual, tags: Iterable[str], *, checked: float, prefix: str, url: str
+) -> dict[str, Any]:
+    """Return the keys that the listing has, with null for all others."""
+    tags = sorted(tags)
+    owners = tenants_of(tags, prefix)
     return {
         "vmid": row.vmid,
         "name": row.name,
@@ -198,16 +195,79 @@ def describe_row(
         "phase": phase(row.status, row.lock),
         "checked": iso(checked),
         "template": row.template,
-        "tenant": _tenant(owners, prefix),
-        "tags": sorted(row.tags),
-        "pool": row.pool,
+        # none without a tenant, and with several
+        "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
+        "tags": tags,
+        "pool": row.pool or None,
         "lock": row.lock,
         "uptime": row.uptime,
         "description": None,
         "cloned_from": None,
+        "move": None,
         "config": None,
         "macs": None,
         "pending": None,
         "console_url": console_url(url, kind, row.vmid, row.name, row.node),
         **NO_GUEST_REPORT,
     }
+
+
+# Keys of a diff beside the options of the guest's configuration.
+_NO_OPTIONS = frozenset(("vmid", "node", "pool", "status", "restarted", "cloud_init_drive"))
+
+
+def report(
+    flow: GuestFlow[AnyDesired],
+    context: RunContext[AnyDesired],
+    plan: Plan,
+    actual: Actual | None,
+    *,
+    done: list[str],
+    new: tuple[int, str] | None = None,
+) -> Result:
+    """Return the result of the module.
+
+    The diff is the plan's, in check mode and after applying it. `new` is the VMID and the node
+    of a guest that does not exist yet.
+    """
+    described: dict[str, Any] | None = None
+    if actual is not None:
+        guest = NO_GUEST_REPORT
+        if context.settings.needs_agent:
+            guest = flow.guest_report(
+                context.client, actual, context.settings, waits=not context.check_mode
+            )
+        url = context.client.endpoint.web
+        described = describe(
+            actual,
+            checked=context.client.clock.time(),
+            prefix=context.desired.guest.tenant_prefix,
+            url=url,
+            guest=guest,
+        )
+    elif new is not None:
+        vmid, node = new
+        described = {
+            "vmid": vmid,
+            "node": node,
+            "name": context.desired.guest.name,
+            "phase": PENDING,
+        }
+        described["checked"] = iso(context.client.clock.time())
+    notes = [*context.desired.advice, *plan.warnings]
+    if context.check_mode and plan.changed:
+        notes += context.unverified
+    if plan.pending and not context.check_mode and actual is not None:
+        notes.append(f"{actual.label}: {', '.join(plan.pending)} {WAITS_FOR_STOP}")
+    applied = {*plan.before, *plan.after} - _NO_OPTIONS - set(plan.pending)
+    values = {
+        flow.key: described,
+        "applied": sorted(applied) if described is not None else [],
+        "pending": list(plan.pending),
+        "needs_reboot": bool(plan.pending),
+        "conditions": conditions(actual, plan, applied=not context.check_mode),
+        "placement": context.choice.as_dict() if context.choice is not None else None,
+    }
+    execution = Execution(tuple(done))
+    result = result_of(plan, values, execution, header=context.desired.guest.label)
+    return replace(result, warnings=tuple(notes))

@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of a guest in PVE's keys, gathered and brought into canonical form (pure)."""
+"""Options of a guest in PVE's keys, gathered and brought into the form in which PVE writes them,
+inside the ranges and enumerations of its schema; sub-keys of devices and addresses of NICs (pure).
+
+Names that the schema does not have are judged by the server's version, see `require_names`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...._foundation.core import validate
-from ...._foundation.schema.formats import Schema, format_of, rule_of
-from ..desired import canonical
-from .tables import OptionTables
-from .values import is_blank
+from ...._foundation.schema.check import Refusal, find_part_refusal, find_refusal, refusal_error
+from ...._foundation.schema.formats import (
+    QEMU,
+    Schema,
+    canonical_option,
+    canonical_sub_key,
+    format_of,
+    parse_option,
+    rule_of,
+    sub_keys_of,
+)
+from ...kinds.hardware import MOVED, Disk
+from .values import WORDS_FOR_IPV4, WORDS_FOR_IPV6, OptionTables, is_blank
 
 
 @dataclass
@@ -117,10 +130,183 @@ def in_canonical_form(gathered: GatheredOptions, schema: Schema) -> GatheredOpti
     """Return the hardware with each value as PVE writes it. Raises ValidationFailed."""
     hardware = GatheredOptions(unset=gathered.unset)
     for key, value in gathered.scalars.items():
-        hardware.scalars[key] = canonical.scalar(key, value, schema)
+        hardware.scalars[key] = canonical_scalar(key, value, schema)
     for key, given in gathered.property_strings.items():
         if isinstance(given, Mapping):
-            hardware.property_strings[key] = canonical.sub_keys(key, given, schema)
+            hardware.property_strings[key] = canonical_sub_keys(key, given, schema)
         else:
-            hardware.property_strings[key] = canonical.property_string(key, given, schema)
+            hardware.property_strings[key] = canonical_property_string(key, given, schema)
     return hardware
+
+
+def canonical_scalar(key: str, value: Any, schema: Schema = QEMU) -> str:
+    """Return a plain option's canonical text. Raises ValidationFailed."""
+    text = canonical_option(key, value, schema)
+    _require_taken(key, text, find_refusal(key, text, schema=schema))
+    return text
+
+
+def canonical_property_string(key: str, text: str, schema: Schema = QEMU) -> dict[str, str | None]:
+    """Return the sub-keys of a property string as PVE writes it. Raises ValidationFailed."""
+    values = parse_option(key, text, schema)
+    require_valid_sub_keys(key, values, schema)
+    rule = rule_of(key, schema=schema)
+    if rule is None:
+        return dict(values)
+    fmt = rule.get("format")
+    if isinstance(fmt, str):
+        # such a format has no required sub-key
+        refusal = find_refusal(key, text, schema=schema)
+        _require_taken(key, text, refusal)
+    return dict(values)
+
+
+def canonical_sub_keys(
+    key: str, given: Mapping[str, Any], schema: Schema = QEMU
+) -> dict[str, str | None]:
+    """Return sub-keys that are given one by one; null or an empty text becomes None, which removes
+    the sub-key.
+
+    Raises ValidationFailed.
+    """
+    fmt = sub_keys_of(key, schema)
+    values: dict[str, str | None] = {}
+    texts: dict[str, str] = {}
+    for raw_name, item in given.items():
+        name = str(raw_name)
+        rule = fmt.get(name, {})
+        name = rule.get("alias", name)
+        text = _text_or_none(key, name, item, schema)
+        values[name] = text
+        if text is not None:
+            texts[name] = text
+    require_valid_sub_keys(key, texts, schema)
+    return values
+
+
+def _text_or_none(key: str, name: str, item: Any, schema: Schema) -> str | None:
+    """Return the canonical text of a sub-key, None for an empty value, which removes it."""
+    if isinstance(item, (Mapping, list)):
+        raise validate.refused(
+            f"{key}.{name}", item, "is not a single value", "Give a text, a number, true or false"
+        )
+    if item is None or is_blank(item):
+        return None
+    return canonical_sub_key(key, name, item, schema)
+
+
+def require_valid_sub_keys(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> None:
+    """Raise ValidationFailed for a sub-key with a value that no version of PVE accepts."""
+    fmt = sub_keys_of(key, schema)
+    for name, value in values.items():
+        if name not in fmt:
+            continue
+        refusal = find_part_refusal(key, name, value, schema=schema)
+        _require_taken(f"{key}.{name}", value, refusal)
+
+
+def _require_taken(what: str, text: str, refusal: Refusal | None) -> None:
+    if refusal:
+        raise refusal_error(what, text, refusal)
+
+
+SubKeys = dict[str, Any]
+
+
+def declared(tables: OptionTables, place: str, item: Mapping[str, Any]) -> SubKeys:
+    """Return the options that are plain sub-keys of PVE; an empty text removes one."""
+    words = tables.words.get(place, {})
+    values: SubKeys = {}
+    for name, key in tables.scalars[place].items():
+        value = item.get(name)
+        if value is not None:
+            values[key] = words.get(name, {}).get(value, value)
+    return values
+
+
+def add_open(
+    where: str, item: Mapping[str, Any], values: SubKeys, closed: frozenset[str] = frozenset()
+) -> None:
+    """Add the sub-keys that an item gives under PVE's own names."""
+    given = item.get("options") or {}
+    for name, value in given.items():
+        if name in closed.union(values):
+            raise validate.refused(
+                f"{where}.options", name, "has an option of its own", "Set it there"
+            )
+        values[str(name)] = value
+
+
+def disk_of(slot: str, item: Mapping[str, Any], options: Mapping[str, str | None]) -> Disk:
+    """Return the disk that an item describes; `options` are its sub-keys as PVE writes them."""
+    return Disk(
+        slot=slot,
+        state=item.get("state") or "present",
+        size=item.get("size"),
+        storage=item.get("storage") or None,
+        format=item.get("format"),
+        import_from=item.get("import_from") or None,
+        volume=item.get("iso") or item.get("volume") or None,
+        bwlimit=item.get("bwlimit"),
+        target_vmid=item.get("target_vmid"),
+        target_slot=item.get("target_slot") or slot,
+        allocation=item.get("type"),
+        options=options,
+    )
+
+
+def require_receiver(
+    where: str, slot: str, item: Mapping[str, Any], allowed: re.Pattern[str]
+) -> None:
+    """Raise ValidationFailed unless an item names the guest that gets its disk exactly if it moves,
+    and a slot that this guest can have.
+    """
+    is_moved = item.get("state") == MOVED
+    vmid, target = item.get("target_vmid"), item.get("target_slot") or slot
+    if is_moved and vmid is None:
+        raise validate.refused(where, MOVED, "names no other guest", "Give target_vmid")
+    if not is_moved and (vmid is not None or item.get("target_slot")):
+        raise validate.refused(where, vmid or target, "is for state=moved", "Leave it out")
+    if is_moved and not allowed.match(str(target)):
+        raise validate.refused(f"{where}.target_slot", target, "is not such a slot", "Name another")
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A version of IP: its options of a NIC, PVE's sub-key of the gateway, words for an address."""
+
+    address: str
+    gateway: str
+    gateway_key: str
+    words: tuple[str, ...]
+
+
+_FAMILIES = (
+    _Family("ip", "gateway", "gw", (*WORDS_FOR_IPV4, "manual")),
+    _Family("ip6", "gateway6", "gw6", (*WORDS_FOR_IPV6, "manual")),
+)
+
+
+def addresses_of(key: str, item: Mapping[str, Any]) -> SubKeys:
+    """Return C(ipconfigN) of a VM, or addresses in C(netN) of a container; None removes one."""
+    values: SubKeys = {}
+    for family in _FAMILIES:
+        values.update(_of_family(family, item))
+        router = values.get(family.gateway_key)
+        if router and values.get(family.address) in (None, *family.words):
+            option = f"nics.{key}.{family.gateway}"
+            why = f"needs a static {family.address}"
+            raise validate.refused(option, router, why, f"Give {family.address} with a prefix")
+    return values
+
+
+def _of_family(family: _Family, item: Mapping[str, Any]) -> SubKeys:
+    """Return the sub-keys of one version of IP."""
+    values: SubKeys = {}
+    if item.get(family.address) is not None:
+        values[family.address] = item[family.address].strip() or None
+        if values[family.address] in (None, *family.words):
+            values[family.gateway_key] = None  # a gateway needs a static address
+    if item.get(family.gateway) is not None:
+        values[family.gateway_key] = item[family.gateway].strip() or None
+    return values
