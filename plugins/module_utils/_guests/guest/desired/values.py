@@ -2,26 +2,65 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The values of options of guests, one by one (pure): the meaning of an empty text, and the checks
-that declarations name.
+"""The values of options of guests, one by one (pure): the tables by which declared options become
+options of Proxmox VE, the meaning of an empty text, and the checks that declarations name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ...._foundation.cluster.rules import PlacementRules, read_rules
+from ...._foundation.cluster.rules import read_rules
 from ...._foundation.cluster.storages.images import parse_image
 from ...._foundation.core import validate
 from ...._foundation.core.quantities import parse_disk_size
 from ...kinds.model import GuestSource
-from .tables import OptionTables
+
+
+@dataclass(frozen=True)
+class OptionTables:
+    """The generated tables of a kind of guests, by place; place "" is the guest itself."""
+
+    scalars: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    property_strings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    words: Mapping[str, Mapping[str, Mapping[Any, str]]] = field(default_factory=dict)
+    empty_removes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ranges: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    # the checks, by the names that declarations use
+    functions: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
+    nested: tuple[str, ...] = ()  # options with a dictionary of options, or a list of them
+
+    def without_empty_texts(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options with None for an empty text that cannot remove anything."""
+        found = self._cleared("", options)
+        for name in self.nested:
+            value = found.get(name)
+            if isinstance(value, list):
+                found[name] = [self._cleared(name, item) for item in value]
+            elif isinstance(value, Mapping):
+                found[name] = self._cleared(name, value)
+        return found
+
+    def _cleared(self, place: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        removable = self.empty_removes.get(place, {}).keys() | _PRESERVED
+        found = dict(options)
+        for name in options.keys() - removable:
+            if isinstance(options[name], str) and not options[name].strip():
+                found[name] = None
+        return found
+
 
 # The words for an address that is not static (pve-qm-ipconfig).
 WORDS_FOR_IPV4 = ("dhcp",)
+
+
 WORDS_FOR_IPV6 = ("dhcp", "auto")
+
+
 # An empty tenant is not dropped: it has its own error.
 _PRESERVED = frozenset(("tenant",))
 
@@ -40,25 +79,6 @@ def is_empty(value: Any) -> bool:
     if value is None:
         return True
     return isinstance(value, str) and is_blank(value)
-
-
-def cleared(tables: OptionTables, place: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of one place with None for an empty text that cannot remove anything."""
-    removable = tables.empty_removes.get(place, {}).keys() | _PRESERVED
-    found = dict(options)
-    for name in options.keys() - removable:
-        if is_empty(options[name]):
-            found[name] = None
-    return found
-
-
-def cleared_within(tables: OptionTables, place: str, value: Any) -> Any:
-    """Return a dictionary of options, or a list of them, without the options that are left out."""
-    if isinstance(value, list):
-        return [cleared(tables, place, item) for item in value]
-    if isinstance(value, Mapping):
-        return cleared(tables, place, value)
-    return value
 
 
 def checked_items(
@@ -105,28 +125,12 @@ def _addresses(items: Sequence[str], what: str) -> str:
     return " ".join(addresses)
 
 
-def _disk_size(size: Any, what: str) -> int:
-    return parse_disk_size(size, what=what)
-
-
-def _gateway(address: str, what: str) -> str:
-    return validate.address(address, 4, what)
-
-
-def _gateway6(address: str, what: str) -> str:
-    return validate.address(address, 6, what)
-
-
 def _ipv4(address: str, what: str) -> str:
     return address if address in WORDS_FOR_IPV4 else validate.cidr(address, 4, what)
 
 
 def _ipv6(address: str, what: str) -> str:
     return address if address in WORDS_FOR_IPV6 else validate.cidr(address, 6, what)
-
-
-def _placement(options: Mapping[str, Any], _what: str) -> PlacementRules:
-    return read_rules(options)
 
 
 def _public_keys(texts: Sequence[str], what: str) -> tuple[str, ...]:
@@ -157,11 +161,9 @@ def _source(given: Any, what: str) -> GuestSource:
     return GuestSource(name=image.name, version=image.version or None)
 
 
-def _tags(items: Sequence[str], what: str) -> list[str]:
-    return [validate.tag(item, what) for item in filter(None, items)]
-
-
 _VLANS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+
+
 _LAST_VLAN = 4094
 
 
@@ -169,7 +171,7 @@ def _vlans(items: Sequence[str], what: str) -> str:
     """Return VLANs and ranges as PVE writes them. PVE's schema accepts any number, and the start of
     the guest fails (pve-common: PVE/Network.pm, tap_plug; VLAN_ID_MAX of Linux).
     """
-    listed = [str(item).strip() for item in items if str(item).strip()]
+    listed = [str(item).strip() for item in items]
     for item in listed:
         found = _VLANS.fullmatch(item)
         first = int(found[1]) if found else 0
@@ -179,7 +181,7 @@ def _vlans(items: Sequence[str], what: str) -> str:
                 what,
                 item,
                 "is not a VLAN or a range of VLANs",
-                "Use 1 to 4094, such as 20 or 100-199",
+                "Use 1 to 4094, such as 20 or 100-199; an empty list removes the VLANs",
             )
     return ";".join(listed)
 
@@ -187,21 +189,23 @@ def _vlans(items: Sequence[str], what: str) -> str:
 COMMON: Mapping[str, Callable[[Any, str], Any]] = {
     "addresses": _addresses,
     "bridge": validate.bridge,
-    "disk_size": _disk_size,
+    "disk_size": lambda size, what: parse_disk_size(size, what=what),
     "dns_name": validate.dns_name,
-    "gateway": _gateway,
-    "gateway6": _gateway6,
+    "gateway": lambda address, what: validate.address(address, 4, what),
+    "gateway6": lambda address, what: validate.address(address, 6, what),
     "ipv4": _ipv4,
     "ipv6": _ipv6,
     "mac": validate.mac,
     "node": validate.node,
-    "placement": _placement,
+    "placement": lambda options, _what: read_rules(options),
     "pool": validate.pool,
     "public_keys": _public_keys,
     "source": _source,
     "vlans": _vlans,
     "storage": validate.storage,
-    "tags": _tags,
+    "tags": lambda items, what: [validate.tag(item, what) for item in filter(None, items)],
     "vmid": validate.vmid,
 }
+
+
 """The checks of options of both kinds: each takes a value and the option's name for errors."""

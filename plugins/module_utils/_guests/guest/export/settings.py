@@ -2,18 +2,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of a guest in an export: options of module vms (pure)."""
+"""The settings of a guest in an export: options of module vms, and the differences of the kinds of
+guests (pure).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from ...._foundation.cluster.quota import QuotaFigures
+from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import FleetError, ValidationFailed
 from ...._foundation.core.propstring import canonical
 from ...._foundation.core.quantities import whole_number
+from ...._foundation.resource.plan import Step
 from ...._foundation.schema.formats import (
     QEMU,
     Schema,
@@ -22,14 +27,23 @@ from ...._foundation.schema.formats import (
     rule_of,
     sub_keys_of,
 )
+from ...kinds.model import Actual
 
 _DECIMAL = re.compile(r"\d+\.\d+")
+
+
 _BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
 
+
 Config = Mapping[str, str]
+
+
 """A configuration as PVE has it."""
 
+
 Options = Mapping[str, Any]
+
+
 """Options of a VM as an item of module vms has them."""
 
 
@@ -125,3 +139,36 @@ def is_valid(check: Callable[[str], Any], value: str) -> bool:
     except FleetError:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class ClusterContext:
+    """The data of the cluster that the plan of a guest depends on: `bases` are the storages on
+    which the disks of a template become base volumes.
+    """
+
+    cluster: ClusterState
+    bases: Collection[str] = ()
+
+
+class Exporter(Protocol):
+    """How guests of one kind become items of module vms.
+
+    `spec` has all options of such an item with their defaults.
+    """
+
+    spec: Mapping[str, Any]
+
+    def settings(self, config: Config) -> Iterator[SettingGroup]:
+        """Yield the settings of a configuration that only this kind of guests has."""
+
+    def secrets(self, config: Config) -> tuple[str, ...]:
+        """Return the options whose values PVE does not return."""
+
+    def figures(self, actual: Actual) -> QuotaFigures:
+        """Return the figures of a guest for a quota, from its configuration."""
+
+    def steps(
+        self, given: Mapping[str, Any], actual: Actual, around: ClusterContext
+    ) -> tuple[Step, ...] | str:
+        """Return the steps of a run with these options, or why it is refused. Raises FleetError."""

@@ -17,25 +17,24 @@ from ...._foundation.cluster.state import FRESH, ClusterState
 from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core.errors import Conflict, DigestChanged, PermissionDenied
 from ...._foundation.core.result import Result
-from ...._foundation.resource.engine import read_privileges, require_privileges
-from ...._foundation.resource.execute import after_writes
-from ...._foundation.resource.plan import Plan
+from ...._foundation.resource.engine import after_writes, read_privileges, require_privileges
+from ...._foundation.resource.plan import Plan, Step
 from ...kinds.hardware import AnyDesired
 from ...kinds.marker import join_notes, split_notes
 from ...kinds.model import Actual, Guest
 from ..context import RunContext
 from ..create.vmid_race import AlreadyCreated
+from ..describe import report
 from ..desired.guest import GuestOptions
 from ..live.creation import has_creation_marker
 from ..live.find import find_row
-from ..live.locks import await_unlocked, require_unlocked
 from ..live.read import read_actual
 from ..live.snippets import write_snippet
+from ..live.steps import await_unlocked, require_unlocked
+from ..plan.intent import Intent
 from .create import confirm, create_guest, with_pool_hint
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import GuestFlow, GuestPlan, reread
-from .intent import Intent
-from .report import report
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -48,17 +47,9 @@ def run_task(
     kind = flow.planner.kind
     require_not_kept(options.desired.guest.rules, f"a single {kind.noun}")
     view = ClusterView(client, {kind.type})
-    context = RunContext(client, options.desired, options.settings, check_mode, view)
-    return run_guest(flow, flow.ready(context))
-
-
-def run_guest(flow: GuestFlow[AnyDesired], context: RunContext[AnyDesired]) -> Result:
-    """Plan one guest and apply the plan; return the result. In check mode write nothing.
-
-    An item of a loop uses the listing of the previous item if that changed nothing, the listing has
-    the guest, and the guest needs no change. Every change is planned from a new listing.
-    """
-    view = context.cluster_view
+    context = flow.ready(RunContext(client, options.desired, options.settings, check_mode, view))
+    # An item of a loop uses the listing of the previous item if that changed nothing, the listing
+    # has the guest, and the guest needs no change. Every change is planned from a new listing.
     earlier = view.of_previous_item()
     if earlier is not None and _is_listed(context.guest, earlier):
         guest_plan = flow.plan(context, earlier)
@@ -77,6 +68,9 @@ def apply_plan(guest_plan: GuestPlan[AnyDesired]) -> Result:
     context, plan = guest_plan.context, guest_plan.plan
     if context.check_mode:
         return preview(guest_plan, read_privileges(context.client, [plan]))
+    if context.client.plan_book.is_used:
+        whole = plan if plan.changed else _with_values(guest_plan)
+        context.client.plan_book.agree(whole, guest_plan.planned_guest)
     if guest_plan.new is not None:
         return _create(guest_plan, guest_plan.new)
     if not plan.changed or guest_plan.actual is None:
@@ -100,6 +94,30 @@ def _apply_existing(guest_plan: GuestPlan[AnyDesired], actual: Actual) -> Result
     if context.desired.guest.state != "absent":
         return apply_to_guest(ChangedGuest(guest_plan, actual))
     return apply_to_guest(RemovedGuest(guest_plan.flow, context, guest_plan.plan, actual))
+
+
+def _with_take_over(guest_plan: GuestPlan[AnyDesired]) -> Plan:
+    """Return the plan with the write that takes over a guest that is not finished, see _complete."""
+    plan, actual = guest_plan.plan, guest_plan.actual
+    is_removed = guest_plan.context.desired.guest.state == "absent"
+    if actual is None or is_removed or not plan.changed or not has_creation_marker(actual):
+        return plan
+    data = {"description": actual.target.get("description")}
+    summary = f"Take over the unfinished {actual.label}"
+    step = Step("take over", summary, "PUT", (*actual.path, "config"), data)
+    return replace(plan, steps=(step, *plan.steps))
+
+
+def _with_values(guest_plan: GuestPlan[AnyDesired]) -> Plan:
+    """Return a plan without steps with the values of the guest, which an approved plan may want to
+    change.
+    """
+    plan, actual = guest_plan.plan, guest_plan.actual
+    if actual is None:
+        return plan
+    image = actual.marker.image.label if actual.marker.image is not None else ""
+    values = {"node": actual.node, "status": actual.status, "image": image}
+    return replace(plan, before={**actual.kind.formatted(actual.target), **values})
 
 
 def _complete(guest_plan: GuestPlan[AnyDesired], actual: Actual) -> Result:
@@ -144,6 +162,12 @@ def preview(guest_plan: GuestPlan[AnyDesired], held: Privileges | None = None) -
     """
     context, plan = guest_plan.context, guest_plan.plan
     _require_privileges(guest_plan, held)
+    plan_book = context.client.plan_book
+    if plan_book.is_used:
+        whole = _with_take_over(guest_plan) if plan.changed else _with_values(guest_plan)
+        if context.check_mode:
+            plan_book.keep(whole, guest_plan.planned_guest)
+        plan_book.agree(whole, guest_plan.planned_guest)  # in check mode, the refusal of this guest
     if guest_plan.new is not None:
         return report(guest_plan.flow, context, plan, None, done=[], new=guest_plan.place)
     actual = None if context.desired.guest.state == "absent" else guest_plan.actual

@@ -18,6 +18,7 @@ from ...._foundation.cluster.find.visible import taken as taken_by_other
 from ...._foundation.cluster.state import CREATION_LOCKS, ClusterState, node_of, row_of_listing
 from ...._foundation.cluster.storages.allocation import base_storages
 from ...._foundation.cluster.tenant import parse_tags
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import (
     Conflict,
     FleetError,
@@ -27,8 +28,7 @@ from ...._foundation.core.errors import (
     TaskTimeout,
     UnknownVm,
 )
-from ...._foundation.core.poll import poll
-from ...._foundation.resource.execute import StepResult, execute
+from ...._foundation.resource.engine import StepResult, execute
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.resource.race import RaceRule, resolve_race
 from ...kinds.hardware import AnyDesired
@@ -43,20 +43,20 @@ from ..create.placement_race import (
     is_name_contested,
     shared_rules,
 )
-from ..create.quota_race import QuotaRule, gather_usage, require_quota
+from ..create.quota_race import QuotaRule, require_quota
+from ..create.total_quota import TotalRule
 from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
 from ..live.read import read_wherever
 from ..live.steps import GuestSteps, creates
 from ..plan.copies import require_own
 from ..plan.creation import starts_at_once
+from ..plan.intent import Intent
 from ..plan.planner import CreationOptions
 from ..plan.removal import PURGE
 from ..plan.steps import writes_notes_only
-from .facts import Facts
 from .flow import GuestPlan
-from .intent import Intent
 from .place import choose_place, place_again
-from .reads import GuestReads
+from .reads import GuestReads, usage_for
 
 # How many nodes are tried if other runs take the place first.
 _PLACES = 5
@@ -94,7 +94,12 @@ def create_guest(
             else:
                 raise
         intent = replace(guest.intent, vmid=vmid, hidden=race.skipped)
-        guest_plan = _placed_again(guest_plan, intent, guest.facts, cluster_view.now())
+        cluster = cluster_view.now()
+        if intent.can_be_placed_again:  # now that the winner of the race is visible
+            reads = GuestReads(context.client, guest.facts.known_bridges)
+            needs = guest.flow.needs_of(intent, guest.facts)
+            intent = replace(intent, choice=choose_place(reads, intent, needs, cluster))
+        guest_plan = guest.flow.planned(guest_plan, intent, guest.facts)
         cluster_view.change_vmid(*guest_plan.place)
 
 
@@ -114,26 +119,9 @@ def confirm(
     growth = intent.growth(facts.sizes)
     if growth is not None:
         # The guests of this run are being created now, and count again once they have their tag.
-        usage = None
-        if growth.is_limited(intent.guest):
-            usage = gather_usage(client, intent.guest, cluster, in_creation=False)
+        usage = usage_for(client, intent, facts.sizes, cluster, in_creation=False)
         require_quota(intent.guest, intent.label, growth, usage, cluster)
         facts = replace(facts, usage=usage)
-    return flow.planned(guest_plan, intent, facts)
-
-
-def _placed_again(
-    guest_plan: GuestPlan[AnyDesired],
-    intent: Intent[AnyDesired],
-    facts: Facts,
-    cluster: ClusterState,
-) -> GuestPlan[AnyDesired]:
-    """Choose the node again, now that the winner of the race is visible; return the plan."""
-    flow = guest_plan.flow
-    if intent.can_be_placed_again:
-        reads = GuestReads(guest_plan.context.client, facts.known_bridges)
-        choice = choose_place(reads, intent, flow.needs_of(intent, facts), cluster)
-        intent = replace(intent, choice=choice)
     return flow.planned(guest_plan, intent, facts)
 
 
@@ -168,6 +156,7 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         )
         self._last_read: Actual | None = None  # the VM as last read
         self._cluster_view = context.cluster_view
+        self._total = context.total
         self._is_checked = False
         self._is_removed = False  # by this run, because another VM came first
 
@@ -183,7 +172,12 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         elif run is not None and run != self.intent.run:
             raise AlreadyCreated  # another run completes the guest because this run was too slow
         else:
-            self._require_same(actual, self._last_read, done)
+            if not self._is_marked(actual.target):
+                changes = [step for step in (*self.plan.steps, *done) if not creates(step)]
+                written = {option for step in changes for option in step.data}
+                require_same_creation(
+                    self._last_read.label, self._last_read.identity, actual.identity, written
+                )
         self._last_read = actual
         cluster = self.facts.cluster
         return self.flow.planner.plan_update(
@@ -193,14 +187,6 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
             creating=CreationOptions(contested=self.intent.contested),
             bases=base_storages(cluster),
         )
-
-    def _require_same(self, actual: Actual, last_read: Actual, done: Sequence[Step]) -> None:
-        """Raise Conflict if the guest was removed and another one has its VMID."""
-        if self._is_marked(actual.target):
-            return
-        changes = [step for step in (*self.plan.steps, *done) if not creates(step)]
-        written = {option for step in changes for option in step.data}
-        require_same_creation(last_read.label, last_read.identity, actual.identity, written)
 
     def _read(self, status: str | None) -> Actual:
         pool = self._desired.guest.pool
@@ -280,13 +266,15 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         client, guest, intent = self.client, self.intent.guest, self.intent
         known = frozenset(self.facts.cluster.taken)
         label = f"New {self.kind.noun} '{guest.name or ''}' ({self.vmid}) on node {intent.node}"
-        if is_name_contested(guest, intent.hidden):
+        if is_name_contested(guest):
             await_visible(client, intent.hidden, self._cluster_view.seconds_for_names())
             yield NameRule(client, guest, label, self.vmid, known)
         growth = intent.growth(self.facts.sizes)
         if growth is not None:
             siblings = self.facts.siblings
             yield QuotaRule(client, guest, label, self.vmid, growth.more, siblings)
+        if growth is not None and self._total is not None:
+            yield TotalRule(self._total, guest, label, self.vmid, growth.more)
         rules = shared_rules(guest)
         if rules is not None:
             needs = replace(self.flow.needs_of(intent, self.facts), vmid=self.vmid)
@@ -308,7 +296,13 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
             raise
         if actual.marker.run != self.intent.run:
             raise AlreadyCreated
-        self._require_removable(actual)
+        guest, last_read = self.intent.guest, self._last_read
+        tags = parse_tags(actual.target.get("tags"))
+        require_own_guest(
+            actual.label, tags, guest.tenant_tag, guest.tenant_prefix, unnamed=actual.unnamed
+        )
+        if last_read is None or actual.identity.uuid != last_read.identity.uuid:
+            raise self._is_not_own()
         if actual.running:  # a live restore has started it
             stop = (*actual.path, "status", "stop")
             attempted = f"Could not stop {actual.label}"
@@ -321,16 +315,6 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
             timeout=self.timeout,
         )
         self._is_removed = True
-
-    def _require_removable(self, actual: Actual) -> None:
-        """Raise Conflict for a guest that this run has not seen before, or of another tenant."""
-        guest, last_read = self.intent.guest, self._last_read
-        tags = parse_tags(actual.target.get("tags"))
-        require_own_guest(
-            actual.label, tags, guest.tenant_tag, guest.tenant_prefix, unnamed=actual.unnamed
-        )
-        if last_read is None or actual.identity.uuid != last_read.identity.uuid:
-            raise self._is_not_own()
 
     def _is_created(self) -> bool:
         """Wait until the guest is complete; return whether a request with a lost answer created it.
@@ -378,12 +362,9 @@ class CreatedGuest(GuestSteps, Generic[AnyDesired]):
         if config.get("lock"):
             state = f"its lock ({config['lock']}) is held for more than {self.timeout} s"
         raise TaskTimeout(
-            attempted=f"{self.label} is still being made",
-            answer=state,
-            next_step=(
-                "Look at the task list of the node, then run this again: it continues from there"
-            ),
-            reason="lock",
+            f"{self.label} is still being made: {state}",
+            ("Look at the task list of the node, then run this again: it continues from there"),
+            "lock",
         )
 
     def _is_not_own(self) -> FleetError:
