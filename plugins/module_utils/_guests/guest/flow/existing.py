@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Existing guests whose plans are carried out: changed or removed."""
+"""Existing guests whose plans are carried out: changed or removed.
+
+A VMID can be reused, and another task can change the guest: it is read again before the steps that
+could hit the wrong one.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +14,69 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
+from ...._foundation.cluster.state import pool_of
 from ...._foundation.cluster.storages.allocation import base_storages
-from ...._foundation.core.errors import FleetError, NotFound
+from ...._foundation.core.errors import Conflict, FleetError, NotFound
 from ...._foundation.core.result import Result
-from ...._foundation.resource.engine import Resource, apply_plan
-from ...._foundation.resource.execute import REPEATS, Execution, FailureVerdict, StepResult
+from ...._foundation.resource.engine import (
+    REPEATS,
+    Execution,
+    FailureVerdict,
+    Resource,
+    StepResult,
+    apply_plan,
+)
 from ...._foundation.resource.plan import Plan, Step
 from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual
 from ..context import RunContext
-from ..create.quota_race import QuotaGrowth, require_grown_within, usage_of_others
-from ..describe import pending_keys
-from ..live.existing import ExistingGuest, status_before_end
+from ..create.quota_race import require_grown_within, usage_of_others
+from ..create.total_quota import TotalRule, require_grown_within_total
+from ..describe import pending_keys, report
+from ..live.find import require_own
 from ..live.handover import require_received, with_receiver
+from ..live.read import read_wherever, require_named, require_same, require_untouched
 from ..live.snippets import with_present_content
 from ..live.steps import GuestSteps
 from ..plan import power
 from ..plan.removal import plan_absent
-from ..plan.snippets import with_user_data
-from ..plan.steps import HAND_OVER
+from ..plan.steps import HAND_OVER, with_user_data
 from .flow import GuestFlow, GuestPlan
-from .report import report
+
+# Actions after which users cannot use the guest: it is read once more before them.
+_ENDS = frozenset(("stop", "shutdown", "destroy"))
+
+
+# Other actions that cannot be undone.
+_FINAL = frozenset(("template", "resize", "remove_volume", HAND_OVER))
+
+
+# Actions that interrupt a guest, move it, or change who has rights on it. PVE applies them to any
+# guest with the VMID, because it compares no digest for them (qemu-server: API2/Qemu.pm).
+_DISTURBS = frozenset(
+    ("stop", "shutdown", "reboot", "reset", "suspend", "migrate", "move_disk", "pool")
+)
+
 
 # States that are actions: every run repeats them.
 _REPEATED = frozenset(("restarted", "reset"))
+
+
+_MOVES = 2
+"""How many times a run moves a guest that others move back."""
+
+
+def _require_stayed(before: Actual, now: Actual, done: Sequence[Step]) -> None:
+    """Raise Conflict for a guest that is on its former node after several moves (pure)."""
+    moves = sum(step.action == "migrate" for step in done)
+    if moves < _MOVES or now.node != before.node:
+        return
+    raise Conflict(
+        f"{before.label} did not stay where it was moved: after {moves} moves it is on node "
+        f"{now.node} again",
+        "Find out who moves it back, such as a rule of the HA manager",
+        "moved back",
+    )
 
 
 class ExistingResource(GuestSteps, Resource[Result], Generic[AnyDesired]):
@@ -57,6 +100,11 @@ class ExistingResource(GuestSteps, Resource[Result], Generic[AnyDesired]):
             self.after_failed_read = REPEATS
 
 
+# The end of a migration of a guest that another task has moved before it got the lock
+# (pve-guest-common: PVE/AbstractConfig.pm, load_config).
+_GONE = ".conf' does not exist"
+
+
 def apply_to_guest(resource: ExistingResource[AnyDesired]) -> Result:
     """Carry out the plan of an existing guest and return the result."""
     return apply_plan(resource, resource.context.check_mode)
@@ -67,33 +115,83 @@ class ChangedGuest(ExistingResource[AnyDesired]):
 
     def __init__(self, planned: GuestPlan[AnyDesired], actual: Actual) -> None:
         super().__init__(planned.flow, planned.context, planned.plan, actual)
-        sizes = planned.facts.sizes if planned.facts is not None else {}
         intent = planned.intent
-        self._cluster, self._images = planned.cluster, sizes
-        self._growth = intent.growth(sizes) if intent is not None else None
-        written = frozenset(intent.change.keys) if intent is not None else frozenset()
-        desired = planned.context.desired.guest
-        self._guest = ExistingGuest(self.client, desired, actual, written)
+        self._cluster, self._images = planned.cluster, planned.sizes
+        self._growth = intent.growth(planned.sizes) if intent is not None else None
+        self._desired = planned.context.guest
+        # the options that the run changes
+        self._written: set[str] = set() if intent is None else set(intent.change.keys)
+        self._moved: set[str] = set()  # slots whose disk is now another volume
+        self._known = actual  # its disks are updated after a migration
+        self._node = actual.node
         self._latest: Actual | None = None  # read after the last write
+
+    def _read(self, done: Sequence[Step]) -> Actual:
+        """Return the guest after these steps. Raises Conflict if the tenant may not touch it."""
+        known = self.actual
+        moved = any(step.action == "pool" for step in done)
+        pool = (self._desired.pool or None) if moved else known.pool
+        current = read_wherever(self.client, known.kind, known.vmid, self._node, pool=pool)
+        self._node = current.node
+        require_own(self._desired, current, known)
+        return current
 
     def send(self, step: Step) -> StepResult:
         if step.action == HAND_OVER:
-            step = with_receiver(self.client, self.context.desired.guest, self.actual, step)
+            step = with_receiver(self.client, self._desired, self.actual, step)
         return super().send(step)
 
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         verdict = super().classify_failure(step, error)
-        if step.action == HAND_OVER and verdict is FailureVerdict.FAILED:
-            return FailureVerdict.STALE  # an earlier run may have moved the disk since then
+        has_left = step.action == "migrate" and any(_GONE in line for line in error.log)
+        if verdict is FailureVerdict.FAILED and (step.action == HAND_OVER or has_left):
+            return (
+                FailureVerdict.STALE
+            )  # another run may have moved the disk or the guest since then
         return verdict
 
     def guard(self, step: Step) -> None:
+        """Read the guest again before a step that disturbs it, unless PVE compares the digest."""
         self._latest = None
-        self._guest.require_unchanged_before(step)
+        self._moved.update(
+            slot for slot, value in step.data.items() if "import-from=" in str(value)
+        )
+        is_removal = step.action == "config" and "force" in step.data
+        is_final = is_removal or step.action in _FINAL
+        is_dangerous = is_final or step.action in _DISTURBS
+        if not is_dangerous or "digest" in step.data:
+            return
+        desired, known = self._desired, self._known
+        current = read_wherever(
+            self.client, known.kind, known.vmid, self._node, status=known.status
+        )
+        require_own(desired, current, known)
+        # the slot of a step that moves or grows a disk, or a volume of a container
+        slot = str(step.data.get("disk") or step.data.get("volume"))
+        if not is_final:
+            require_named(desired, known, current, self._written)
+            self._moved.add(slot)
+            return
+        # All options that the run writes may differ from the reading for the plan, except a disk
+        # that only grows or that another guest gets.
+        written = self._written
+        is_kept = step.action in ("resize", HAND_OVER) and slot not in self._moved
+        if is_kept and slot in known.identity.volumes:
+            written = written - {slot}
+        require_untouched(desired, known, current, written)
+        if step.action == "template":  # a base volume has another name
+            slots = list(known.identity.volumes)
+            if "disk" in step.data:
+                slots = [step.data["disk"]]
+            self._written.update(slots)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         desired = self.context.desired.with_written({key for step in done for key in step.data})
-        current = self._guest.read_same(done)
+        current = self._read(done)
+        require_same(self._desired, self._known, current, self._written)
+        if done and done[-1].action == "migrate":
+            self._known = replace(self._known, target=current.target)
+            _require_stayed(self.actual, current, done)
         self._latest = None if uncertain else current
         if uncertain:
             require_received(self.client, current, desired.hardware.disks)
@@ -115,49 +213,51 @@ class ChangedGuest(ExistingResource[AnyDesired]):
         """Return the check after a lost answer to a pool step: the configuration of a guest does
         not show its pool. After any other lost answer the plan is made again.
         """
-        return self._guest.is_in_pool if step.action == "pool" else None
+        if step.action != "pool":
+            return None
+
+        def confirm() -> bool | None:
+            pool = pool_of(self.client, self.actual.vmid) or ""
+            return True if pool == self._desired.pool else None
+
+        return confirm
 
     def preview(self) -> Result:
         return report(self.flow, self.context, self.plan, self.actual, done=[])
 
     def report(self, execution: Execution) -> Result:
-        desired = self.context.desired
-        pool = self.actual.pool if desired.guest.pool is None else desired.guest.pool or None
-        final = replace(self._latest or self._guest.read([]), pool=pool)
+        desired, growth = self._desired, self._growth
+        pool = self.actual.pool if desired.pool is None else desired.pool or None
+        final = replace(self._latest or self._read([]), pool=pool)
         plan = replace(
             self.plan,
             pending=tuple(pending_keys(final)),
             warnings=(*self.plan.warnings, *execution.warnings),
         )
         result = report(self.flow, self.context, plan, final, done=list(execution.done))
-        if self._growth is not None:
-            self._require_quota(self._growth)
-        return result
-
-    def _require_quota(self, growth: QuotaGrowth) -> None:
-        """Raise QuotaExceeded if other runs have used the quota that the guest has grown into."""
-        desired = self.context.desired.guest
-        if growth.is_limited(desired):
+        if growth is not None and growth.is_limited(desired):
+            # Other runs may have used the quota that the guest has grown into.
             others = usage_of_others(self.client, desired, self.actual)
             require_grown_within(desired, self.actual, growth, others)
+        if growth is not None and self.context.total is not None:
+            at, actual = self.context.total, self.actual
+            rule = TotalRule(at, desired, actual.label, actual.vmid, growth.more)
+            require_grown_within_total(rule, growth.before)
+        return result
 
 
 class RemovedGuest(ExistingResource[AnyDesired]):
     """An existing guest with the plan of its removal."""
 
-    def __init__(
-        self,
-        flow: GuestFlow[AnyDesired],
-        context: RunContext[AnyDesired],
-        plan: Plan,
-        actual: Actual,
-    ) -> None:
-        super().__init__(flow, context, plan, actual)
-        self._guest = ExistingGuest(self.client, context.desired.guest, actual)
-
     def _reread(self, node: str, status: str | None = None) -> Actual:
-        """Return the present state of the guest. Raises Conflict if the VMID has been reused."""
-        return self._guest.read_untouched(node, status)
+        """Return the guest. Raises Conflict if it has changed since the plan of its removal."""
+        desired, known = self.context.guest, self.actual
+        current = read_wherever(
+            self.client, known.kind, known.vmid, node, status=status, pool=known.pool
+        )
+        require_own(desired, current, known)
+        require_untouched(desired, known, current)
+        return current
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Return the remaining steps: none once the guest is gone, also after a lost answer."""
@@ -167,8 +267,9 @@ class RemovedGuest(ExistingResource[AnyDesired]):
             return Plan()
 
     def guard(self, step: Step) -> None:
-        status = status_before_end(step)
-        if status is not None:
+        # The guest can change while others are read, and while it is stopped for its removal.
+        if step.action in _ENDS:
+            status = "stopped" if step.action == "destroy" else "running"
             self._reread(str(step.path[1]), status)
 
     def preview(self) -> Result:
