@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Chooses the node of a new guest, and chooses it again from a newer reading."""
+"""Chooses the node of a guest: of a new one, again from a newer reading, and of an existing one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,9 @@ from ...._foundation.cluster.site import require_own_node
 from ...._foundation.cluster.state import ClusterState, with_names
 from ...._foundation.cluster.storages.allocation import with_allocations
 from ...._foundation.cluster.tenant import owns
-from ...kinds.model import Actual
-from ..plan.copies import nearest, why_copy
-from .intent import AnyIntent, Intent
+from ...kinds.model import Actual, Guest
+from ..plan.copies import Nodes, choose_copy, image_of, nearest, require_alike, why_copy
+from ..plan.intent import AnyIntent, Intent
 from .reads import GuestReads
 
 
@@ -111,6 +111,26 @@ def place(
     return replace(intent, choice=choice)
 
 
+def from_one_of(
+    reads: GuestReads,
+    copies: Sequence[Actual],
+    desired: Guest,
+    cluster: ClusterState,
+    nodes_of: Callable[[Actual], Nodes],
+    clone: Callable[[Actual], AnyIntent],
+) -> AnyIntent:
+    """Return a clone of the only guest, or of one of several copies of a template. `nodes_of`
+    returns the nodes on which a clone of a copy can be made. Raises Conflict for unlike copies.
+    """
+    if len(copies) == 1 and not image_of(copies[0]).version:
+        return clone(copies[0])
+    name = desired.source.name if desired.source is not None else None
+    require_alike(name or "", copies)
+    default, shared = reads.client.default_node, cluster.shared_storages
+    copy, nodes = choose_copy(copies, desired, default, shared, nodes_of)
+    return clone(copy).with_source(nodes=nodes, copies=tuple(copies))
+
+
 def place_again(
     reads: GuestReads, intent: AnyIntent, needs: PlacementNeeds, cluster: ClusterState
 ) -> AnyIntent:
@@ -122,3 +142,42 @@ def place_again(
     if guest.node or why_not(cluster, intent.node, needs, guest.rules) is None:
         return intent
     return replace(intent, choice=choose_place(reads, intent, needs, cluster))
+
+
+def keep_or_choose_node(
+    reads: GuestReads, intent: AnyIntent, needs: PlacementNeeds, cluster: ClusterState
+) -> AnyIntent:
+    """Return the intent with the node of an existing guest; unchanged if no choice is needed.
+
+    It stays on its node as long as that meets every constraint; a preference alone moves nothing.
+    """
+    desired, actual = intent.guest, intent.start
+    needs = replace(needs, like=actual.node)
+    if intent.starts or intent.moves or desired.rebalance:
+        needs = reads.bridges.with_devices(needs)
+        if desired.node or not desired.rebalance:
+            require_hardware(cluster, desired.node or actual.node, needs)
+    if desired.node:
+        return intent.at(NodeChoice(desired.node, reasons=("node names it",)))
+    if not desired.rebalance:
+        return intent
+    if desired.rules.needs_names:
+        cluster = with_names(reads.client, cluster)
+    others = _without(cluster, actual)
+    here = why_not(others, actual.node, needs, desired.rules)
+    if here is None:
+        reason = "it is there, and every constraint holds"
+        return intent.at(NodeChoice(actual.node, reasons=(reason,)))
+    choice = choose_with_bridges(others, needs, desired.rules, reads.bridges)
+    reason = f"{actual.node} is no longer fit: {here}"
+    return intent.at(replace(choice, reasons=(reason, *choice.reasons)))
+
+
+def _without(cluster: ClusterState, actual: Actual) -> ClusterState:
+    """Return the cluster state without the memory of the guest on its node: it moves with it."""
+    node = cluster.nodes.get(actual.node)
+    if node is None or not actual.running:
+        return cluster
+    memory = actual.kind.figures_of(actual.live).memory
+    remaining = replace(node, memory_used=max(0, node.memory_used - memory))
+    return replace(cluster, nodes={**cluster.nodes, node.node: remaining})
