@@ -9,8 +9,8 @@ matching guests.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..._foundation.cluster.find.restoring import (
     find_restored,
@@ -34,54 +34,46 @@ from ..._foundation.core.result import Result
 from ..._foundation.resource.plan import Plan
 from ..kinds.kind import Kind
 from ..kinds.model import Actual
+from ..kinds.words import kind_name
+from .context import TaskSettings, read_settings
 from .describe import NO_GUEST_REPORT, conditions, describe, describe_row
 from .live.read import read_wherever
-from .settings import GuestRequest, read_guest_request
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-
-@dataclass(frozen=True)
-class GuestListing:
-    """A kind of guests to list.
-
-    `result` is the name of the returned value with the guests, `report` returns the report of one
-    guest. `restored` is whether a restore hides the names of guests of this kind.
-    """
-
-    kind: Kind
-    result: str
-    report: Callable[[Client, Actual, GuestRequest], Mapping[str, Any]]
-    restored: bool
+Report: TypeAlias = Callable[["Client", Actual, TaskSettings], Mapping[str, Any]]
 
 
-def gather(params: Mapping[str, Any], client: Client, listing: GuestListing) -> Result:
+def gather(
+    params: Mapping[str, Any], client: Client, kind: Kind, report: Report, *, restored: bool
+) -> Result:
     """Return the guests that match all filters, sorted by VMID.
 
-    Nothing is written. Raises NodeUnhealthy if a named guest may be a guest whose name cannot be
-    read, and BeingRestored if it may be a guest that is being restored.
+    `report` returns the report of one guest; `restored` is whether a restore hides the names of
+    guests of this kind. Nothing is written. Raises NodeUnhealthy if a named guest may be a guest
+    whose name cannot be read, and BeingRestored if it may be a guest that is being restored.
     """
     wanted = matcher(params)
-    noun = listing.kind.noun
+    noun = kind.noun
     prefix = params.get("tenant_prefix") or "tenant_"
-    cluster = _named(client, params, listing.kind)
+    cluster = _named(client, params, kind)
     rows = [row for row in cluster.vms.values() if wanted(row)]
     vmid = params.get("vmid")
     require_visible(probe_vmid(client, cluster, vmid), vmid, f"{noun} {vmid} could not be read")
     name = params.get("name")
     if name is not None and not rows:
         require_readable(cluster, f"{noun} '{name}'", lambda row: wanted(replace(row, name=name)))
-    restored = _find_suspects(client, cluster, params, prefix) if listing.restored else []
+    hidden = _find_suspects(client, cluster, params, prefix) if restored else []
     if name is not None and not rows:
-        require_restored(client, restored, f"{noun} '{name}' could not be found")
+        require_restored(client, hidden, f"{noun} '{name}' could not be found")
     warnings: list[str] = []
     if name is None:
-        warnings += find_restored(client, restored).values()
-    reader = _GuestReader(client, params, listing, wanted, prefix)
+        warnings += find_restored(client, hidden).values()
+    reader = _GuestReader(client, params, kind, report, wanted)
     guests = [reader.guest(row, warnings) for row in sorted(rows, key=lambda row: row.vmid)]
     found = [guest for guest in guests if guest is not None]
-    return Result(False, {listing.result: found}, warnings=tuple(warnings))
+    return Result(False, {f"{kind_name(kind.type)}s": found}, warnings=tuple(warnings))
 
 
 def _named(client: Client, params: Mapping[str, Any], kind: Kind) -> ClusterState:
@@ -119,16 +111,17 @@ class _GuestReader:
         self,
         client: Client,
         params: Mapping[str, Any],
-        listing: GuestListing,
+        kind: Kind,
+        report: Report,
         wanted: Callable[[VmRow], bool],
-        prefix: str,
     ) -> None:
         self._client = client
         self._params = params
-        self._listing = listing
+        self._kind = kind
+        self._report = report
         self._wanted = wanted
-        self._prefix = prefix
-        self._request = read_guest_request(params)
+        self._prefix = params.get("tenant_prefix") or "tenant_"
+        self._request = read_settings(params)
 
     def guest(self, row: VmRow, warnings: list[str]) -> dict[str, Any] | None:
         """Return the guest of a row, with its configuration if requested.
@@ -143,7 +136,7 @@ class _GuestReader:
         except NotFound:
             return None  # removed since the listing was made
         except FleetError as error:
-            label = f"{self._listing.kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
+            label = f"{self._kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
             if self._params.get("vmid") is not None or self._params.get("name"):
                 raise error.on(attempted=f"Could not read {label}") from error
             warnings.append(f"{label}: {error.message}")
@@ -152,23 +145,22 @@ class _GuestReader:
     def _read(self, row: VmRow) -> dict[str, Any] | None:
         """Return the guest with its configuration; None if it does not match any more."""
         client = self._client
-        actual = read_wherever(client, self._listing.kind, row.vmid, row.node, pool=row.pool)
+        actual = read_wherever(client, self._kind, row.vmid, row.node, pool=row.pool)
         tags = parse_tags(actual.target.get("tags"))
         if not self._wanted(replace(row, name=actual.name, tags=tags)):
             return None  # another tenant's, or renamed, since the listing was made
         report: Mapping[str, Any] = NO_GUEST_REPORT
         if self._request.needs_agent:
-            report = self._listing.report(client, actual, self._request)
-        url = client.connection.endpoint.web
+            report = self._report(client, actual, self._request)
+        url = client.endpoint.web
         checked = client.clock.time()
         guest = describe(actual, checked=checked, prefix=self._prefix, url=url, guest=report)
         pending = Plan(pending=tuple(guest["pending"]))
         return {**guest, "conditions": conditions(actual, pending, applied=True)}
 
     def _row(self, row: VmRow) -> dict[str, Any]:
-        checked, url = self._client.clock.time(), self._client.connection.endpoint.web
-        kind = self._listing.kind
-        described = describe_row(kind, row, checked=checked, prefix=self._prefix, url=url)
+        checked, url = self._client.clock.time(), self._client.endpoint.web
+        described = describe_row(self._kind, row, checked=checked, prefix=self._prefix, url=url)
         return {**described, "conditions": None}
 
 

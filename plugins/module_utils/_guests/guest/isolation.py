@@ -31,17 +31,13 @@ def isolated(context: AnyContext, actual: Actual | None) -> AnyContext:
     isolation = context.desired.guest.isolation
     if isolation is None:
         return context
-    return with_isolation(context, missing_isolation(context.client, isolation, actual))
+    missing = missing_isolation(context.client, isolation, actual)
+    return context.with_desired(context.desired.with_guest(isolation=missing))
 
 
 def isolate(client: Client, step: Step) -> None:
     """Execute a step that writes the firewall of a guest."""
-    write_isolation(client, _scope(step.data["label"], step.path), step.data)
-
-
-def with_isolation(context: Any, isolation: GuestIsolation | None) -> Any:
-    """Return the context of a run with this isolation of its guest (pure)."""
-    return context.with_desired(context.desired.with_guest(isolation=isolation))
+    write_isolation(client, FirewallScope(GUEST, step.data["label"], step.path), step.data)
 
 
 def missing_isolation(
@@ -62,7 +58,7 @@ def missing_isolation(
 
 def is_isolated(client: Client, isolation: GuestIsolation, actual: Actual) -> bool:
     """Return whether the firewall of a guest isolates it; three or more requests."""
-    scope = _scope(actual.label, (*actual.path, "firewall"))
+    scope = FirewallScope(GUEST, actual.label, (*actual.path, "firewall"))
     firewall = read_firewall(client, scope, sets_to_read(isolation.members))
     goal = goal_of(firewall, isolation.group, isolation.members)
     return not plan_firewall(scope, firewall, goal).changed
@@ -73,7 +69,8 @@ def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any
 
     The request before each write reads the guest, because its VMID can have a new owner by then.
     """
-    group, members = data["group"], data["members"]
+    group = data["group"]
+    members = {nic: tuple(ips) for nic, *ips in map(str.split, data["members"])}
 
     def look() -> None:
         config = client.get(*scope.path[:-1], "config")
@@ -88,7 +85,3 @@ def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any
 def _unchecked(_before: Firewall, _after: Firewall) -> tuple[str, ...]:
     """Return no warnings, because the rules of a guest cannot cut off the caller."""
     return ()
-
-
-def _scope(label: str, path: tuple[str | int, ...]) -> FirewallScope:
-    return FirewallScope(GUEST, label, path)

@@ -2,24 +2,40 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The requests that a plan of any guest needs: they return the answers of the cluster."""
+"""The requests that a plan of any guest needs, and the facts that they answer: each is read only if
+the guest needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ...._foundation.api.access.listed import is_listed, ways_to_rights
+from ...._foundation.api.access.privileges import Privileges
 from ...._foundation.cluster.bridges import KnownBridges
 from ...._foundation.cluster.placement import Bridges
 from ...._foundation.cluster.state import ClusterState
+from ...._foundation.cluster.storages.allocation import with_allocations
 from ...._foundation.core.errors import FleetError, NotFound, NotSupported, PermissionDenied
-from ...kinds.model import Actual, GuestSource
-from ...kinds.nics import NicMtu
-from ..plan.allocation import Definitions
-from ..plan.archive import read_archived
+from ...._foundation.core.marks import marked_tag
+from ...kinds.hardware import AnyDesired
+from ...kinds.kind import NicMtu
+from ...kinds.model import Actual, Guest, GuestSource
+from ..create.quota_race import TenantUsage, gather_usage
+from ..live.read import with_power
+from ..plan.archive import (
+    archived_vmid,
+    read_archived,
+    require_kind,
+    require_listed,
+    require_own_archive,
+)
+from ..plan.capacity import Definitions, needs_definitions
 from ..plan.copies import in_snapshot
-from ..plan.refusals import mtus_of_bridges, mtus_of_vnets
+from ..plan.intent import AnyIntent, Facts, Intent, Source
+from ..plan.refusals import PoolOwner, is_own_pool, mtus_of_bridges, mtus_of_vnets
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -34,10 +50,6 @@ class GuestReads:
         self.bridges.by_node.update(bridges or {})
         self._definitions: Definitions | None = None
         self._contents: dict[tuple[str, str], list[dict[str, Any]]] = {}
-
-    def bridges_on(self, node: str, wanted: Collection[str]) -> frozenset[str] | None:
-        """Return the bridges of a node, None if no bridge is needed."""
-        return self.bridges.on(node) if wanted else None
 
     def mtus_on(self, node: str, nics: Sequence[NicMtu]) -> dict[str, int]:
         """Return the MTUs of the bridges of a node; one request if a NIC has an MTU, and two more
@@ -69,10 +81,27 @@ class GuestReads:
             self._contents[place] = self.client.get("nodes", node, "storage", storage, "content")
         return self._contents[place]
 
-    def pools(self) -> frozenset[str]:
-        """Return the pools that the caller may see."""
+    def pools(self) -> dict[str, str]:
+        """Return the comments of the pools that the caller may see, by name."""
         rows = self.client.get("pools")
-        return frozenset(str(row["poolid"]) for row in rows)
+        return {str(row["poolid"]): str(row.get("comment") or "") for row in rows}
+
+    def owner_of_pool(self, guest: Guest, pools: Mapping[str, str]) -> PoolOwner | None:
+        """Return the other tenant for which the pool of a guest was created, or None; one request
+        for the rights on its pool, and one for the privileges of the login.
+        """
+        tag, owner = guest.tenant_tag, marked_tag(pools.get(str(guest.pool)))
+        if not tag or owner in (None, tag):
+            return None
+        path = f"/pool/{guest.pool}"
+        for row in self.client.get("access", "acl") or ():
+            who = {str(row["roleid"]), str(row["ugid"]).partition("!")[0]}
+            if row["path"] == path and who & {tag, f"{tag}@pve"}:
+                return None
+        held = Privileges(self.client.privileges())
+        if "VM.Allocate" in held.on(path) - held.below("/pool"):
+            return None  # the login itself has rights on this pool
+        return PoolOwner(owner, is_sure=is_listed(held, *ways_to_rights(path)))
 
     def may_hide_pools(self) -> bool:
         """Return whether the caller lacks Pool.Audit on some pools.
@@ -170,6 +199,20 @@ def find_file(
     return FoundVolume(volume, frozenset(having), frozenset(others), is_shared)
 
 
+def archive_source(reads: GuestReads, guest: Guest, volume: str, cluster: ClusterState) -> Source:
+    """Return an archive as the source of a guest: a request for each node, and one for the
+    configuration. Raises FleetError for an archive that is not permitted.
+    """
+    file = find_file(reads, volume, guest.node, cluster)
+    require_listed(volume, file.having, guest.node)
+    config = read_archive(reads.client, volume, min(file.having))
+    require_kind(guest.kind, volume, config)
+    require_own_archive(guest, volume, config)
+    row = cluster.vms.get(archived_vmid(volume) or 0)
+    home = row.node if row is not None and row.own_name == guest.kind.name_in(config) else ""
+    return Source(volume=volume, archived=config, nodes=file.nodes, home=home)
+
+
 def read_archive(client: Client, volume: str, node: str) -> Mapping[str, str]:
     """Return the configuration in an archive.
 
@@ -184,3 +227,69 @@ def read_archive(client: Client, volume: str, node: str) -> Mapping[str, str]:
         attempted=f"Could not read the configuration in {volume}",
     )
     return read_archived(str(answer))
+
+
+def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:
+    """Return the intent with the current power state, if the plan may depend on it."""
+    actual = intent.start
+    may_matter = intent.uses_node or intent.guest.reboot != "never" or actual.marker.stale
+    if not actual.listed or not may_matter:
+        return intent
+    current: dict[str, Any] = reads.client.get(*actual.path, "status", "current")
+    return replace(intent, start=with_power(actual, current))
+
+
+def gather(
+    reads: GuestReads,
+    intent: Intent[AnyDesired],
+    cluster: ClusterState,
+    read_more: Callable[[GuestReads, Intent[AnyDesired], Facts], Facts],
+) -> Facts:
+    """Return the facts for the plan; each is read only if the guest needs it.
+
+    `read_more` adds the facts that only the kind of the guest needs.
+    """
+    node, desired = intent.node, intent.desired
+    facts = Facts(cluster, known_bridges=reads.bridges.by_node)
+    if not intent.is_settled:
+        bridges = reads.bridges.on(node) if intent.bridges else None
+        facts = replace(facts, bridges=bridges, mtus=reads.mtus_on(node, intent.mtus))
+    facts = read_more(reads, intent, facts)
+    if intent.checks_migration:
+        start = intent.start
+        answer = reads.migration(start, node)
+        keeps = start.running and reads.keeps_connections(start, answer, node)
+        facts = replace(facts, migration=answer, keeps_connections=keeps)
+    if needs_definitions(desired, intent.before, cluster):
+        facts = replace(facts, definitions=reads.definitions())
+    # The guest must be in no pool, and the listing shows none.
+    if intent.source is None and intent.guest.pool == "" and not intent.start.pool:
+        facts = replace(facts, may_hide_pool=reads.may_hide_pools())
+    if intent.is_settled:
+        return facts
+    pool = intent.new_pool
+    if pool and (pool not in cluster.pools or not is_own_pool(intent.guest, pool, cluster)):
+        pools = reads.pools()
+        owner = reads.owner_of_pool(intent.guest, pools)
+        facts = replace(facts, pools=pools, pool_owner=owner)
+    facts = replace(facts, usage=usage_for(reads.client, intent, facts.sizes, cluster))
+    room = intent.room(facts.sizes, cluster)
+    allocated = with_allocations(reads.client, cluster, room, intent.kind.content)
+    return replace(facts, cluster=allocated)
+
+
+def usage_for(
+    client: Client,
+    intent: Intent[Any],
+    sizes: Mapping[str, int],
+    cluster: ClusterState,
+    *,
+    in_creation: bool = True,
+) -> TenantUsage | None:
+    """Return the figures of the tenant's guests if its quota limits the growth of the guest;
+    `in_creation` adds unfinished guests of other runs.
+    """
+    growth = intent.growth(sizes)
+    if growth is None or not growth.is_limited(intent.guest):
+        return None
+    return gather_usage(client, intent.guest, cluster, in_creation=in_creation)

@@ -54,7 +54,7 @@ def require_own_volumes(
         owner = volume_owner(volume)
         if owner != vmid:
             require_own_volume(volume, cluster, tag, prefix, shared)
-        if not _may_have_users(volume, owner):
+        if owner is None and (":" not in volume or is_file(volume)):
             continue
         if is_copied and (tag is None or _is_template(cluster, owner)):
             continue
@@ -102,15 +102,14 @@ def require_no_borrowers(
 def _require_unused(
     subject: str, volume: str, users: Iterable[VolumeUser], known: Collection[int], step: str
 ) -> None:
-    """Raise Conflict for the first user of a volume that is not one of the `known` guests (pure)."""
+    """Raise Conflict for the first user of a volume outside the `known` guests (pure)."""
     for user in users:
         if user.row.vmid in known:
             continue
         raise Conflict(
-            attempted=f"{subject} was not removed",
-            answer=f"guest {user.row.vmid} uses {volume} as {user.places[0]}",
-            next_step=step,
-            reason="in use",
+            f"{subject} was not removed: guest {user.row.vmid} uses {volume} as {user.places[0]}",
+            step,
+            "in use",
         )
 
 
@@ -130,18 +129,10 @@ def require_no_missing_volumes(missing: Sequence[str], node: str, label: str) ->
     if not missing:
         return
     raise ConfigurationError(
-        attempted=f"{', '.join(missing)} could not be used for {label}",
-        answer=f"node {node} does not have it",
-        next_step="Check the name, with module volume_info",
-        reason="unknown volume",
+        f"{', '.join(missing)} could not be used for {label}: node {node} does not have it",
+        "Check the name, with module volume_info",
+        "unknown volume",
     )
-
-
-def _may_have_users(volume: str, owner: int | None) -> bool:
-    """Return whether a volume is a disk: not a file that many guests use, nor a path without an
-    owner.
-    """
-    return owner is not None or (":" in volume and not is_file(volume))
 
 
 def _is_template(cluster: ClusterState, owner: int | None) -> bool:
@@ -153,16 +144,15 @@ def _require_own_user(guest: Guest, volume: str, user: VolumeUser, *, may_share:
     attempted = f"Volume {volume} was refused"
     if not owns(guest.tenant_tag, user.tags, guest.tenant_prefix):
         raise ForeignTenant(
-            attempted=attempted,
-            answer=f"guest {user.row.vmid} uses it, which does not belong to {guest.tenant_tag}",
-            next_step="Choose a volume of this tenant",
-            reason="foreign tenant",
+            f"{attempted}: guest {user.row.vmid} uses it, which does not belong to "
+            f"{guest.tenant_tag}",
+            "Choose a volume of this tenant",
+            "foreign tenant",
         )
     if may_share:
         return
     raise Conflict(
-        attempted=attempted,
-        answer=f"{user.label} uses it",
-        next_step="Detach it there first, or set shared=true if both can use it at once",
-        reason="in use",
+        f"{attempted}: {user.label} uses it",
+        "Detach it there first, or set shared=true if both can use it at once",
+        "in use",
     )

@@ -33,6 +33,7 @@ from ...._foundation.cluster.state import (
 )
 from ...._foundation.cluster.tenant import owns, parse_tags
 from ...._foundation.cluster.view import PATIENCE
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import (
     Conflict,
     FleetError,
@@ -41,7 +42,6 @@ from ...._foundation.core.errors import (
     TaskTimeout,
 )
 from ...._foundation.core.parallel import side_by_side
-from ...._foundation.core.poll import poll
 from ...._foundation.core.quantities import whole_number
 from ...kinds.kind import Kind
 from ...kinds.marker import owner_tags, split_notes
@@ -119,7 +119,11 @@ def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout:
     except Conflict:  # a guest of the other kind has the VMID
         return Match.OTHER
     if is_bare(config):
-        config = _await_restored(client, desired, vmid, node, timeout)
+        attempted = f"{desired.label} was not created"
+        seconds = min(timeout, PATIENCE)
+        path = desired.kind.path(node, vmid)
+        config = await_restored(client, path, seconds=seconds, attempted=attempted)
+        require_restore_succeeded(config, attempted, vmid, node)
     if config is None:
         return Match.GONE
     if is_desired(config, desired):
@@ -198,23 +202,11 @@ def _require_no_creation(desired: Guest, vmid: int, config: Mapping[str, Any]) -
     """Raise TaskTimeout for a nameless guest that is being created (pure)."""
     if config.get("lock") in CREATION_LOCKS:
         raise TaskTimeout(
-            attempted=f"{desired.label} was not created",
-            answer=f"{desired.kind.other.noun} {vmid} is being created and may get that name",
-            next_step="Run this again when it is complete",
-            reason="task still runs",
+            f"{desired.label} was not created: {desired.kind.other.noun} {vmid} is being created "
+            "and may get that name",
+            "Run this again when it is complete",
+            "task still runs",
         )
-
-
-def _await_restored(
-    client: Client, desired: Guest, vmid: int, node: str, timeout: float
-) -> dict[str, Any] | None:
-    """Return the configuration of a restored VM whose VMID the new VM requested."""
-    attempted = f"{desired.label} was not created"
-    seconds = min(timeout, PATIENCE)
-    path = desired.kind.path(node, vmid)
-    config = await_restored(client, path, seconds=seconds, attempted=attempted)
-    require_restore_succeeded(config, attempted, vmid, node)
-    return config
 
 
 def await_name(
@@ -343,9 +335,9 @@ def _raise_in_creation(
     running = f"; tasks that run there: {', '.join(tasks)}" if tasks else ""
     upid = tasks[0] if len(tasks) == 1 else ""
     raise TaskTimeout(
-        attempted=f"{kind.noun} {vmid} on node {node} could not be used yet",
-        answer=f"it is still being made after {timeout:g} s{running}",
-        next_step="Run this again when it is complete, or raise task_timeout",
-        reason="task still runs",
+        f"{kind.noun} {vmid} on node {node} could not be used yet: it is still being made after "
+        f"{timeout:g} s{running}",
+        "Run this again when it is complete, or raise task_timeout",
+        "task still runs",
         upid=upid,
     )

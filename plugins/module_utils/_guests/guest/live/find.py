@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...._foundation.cluster.find.locate import locate
+from ...._foundation.api.access.listed import Way, require_listed
 from ...._foundation.cluster.find.lookup import (
     find_vm,
+    locate,
     namesakes,
     require_own_guest,
     require_unowned,
@@ -25,6 +26,8 @@ from ...._foundation.cluster.find.restoring import (
     seems_bare,
     suspects,
 )
+from ...._foundation.cluster.find.unread import require_readable
+from ...._foundation.cluster.find.visible import is_in_use, sees_tasks
 from ...._foundation.cluster.state import (
     CREATION_LOCKS,
     ClusterState,
@@ -34,7 +37,7 @@ from ...._foundation.cluster.state import (
     with_vm,
     without_vm,
 )
-from ...._foundation.cluster.tenant import is_of_others
+from ...._foundation.cluster.tenant import is_of_others, tenants_of
 from ...._foundation.core.errors import (
     BeingRestored,
     Conflict,
@@ -48,7 +51,6 @@ from ...._foundation.core.errors import (
 from ...kinds.marker import owner_tags, split_notes
 from ...kinds.model import Actual, Guest
 from ..context import RunContext
-from ..unread import require_readable_vm
 from .creation import (
     await_creation,
     await_name,
@@ -85,6 +87,22 @@ def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None
     if desired.vmid is not None:
         return None, cluster
     return _find_unclear(context, cluster)
+
+
+def require_listed_guest(client: Client, guest: Guest, pool: str | None) -> None:
+    """Raise PermissionDenied if the guest is to be removed by its name, and is perhaps only hidden
+    from the caller; one request. `pool` is the pool of its tenant, by default the one of its name.
+
+    The listing has guests with VM.Audit only, which a pool can give (pve-manager: API2/Cluster.pm,
+    resources). PVE answers to everybody whether a VMID is in use.
+    """
+    if guest.state != "absent" or guest.vmid is not None:
+        return
+    ways: list[Way] = [(("/vms/", "VM.Audit"),)]
+    own = pool or guest.tenant
+    if own:
+        ways.append(((f"/pool/{own}", "VM.Audit"),))
+    require_listed(client.privileges(), guest.label, *ways)
 
 
 def _corrected(
@@ -225,6 +243,28 @@ def still_nameless(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
     return tuple(warnings)
 
 
+def hidden_creation(context: RunContext[Any], cluster: ClusterState) -> tuple[str, ...]:
+    """Return a warning if another login may be creating the guest to remove; one request, and one
+    more if a hidden guest has the VMID that follows from its name.
+    """
+    client, desired = context.client, context.guest
+    if desired.vmid is not None or not desired.name or desired.tenant_tag is None:
+        return ()
+    vmid = desired.vmids.free(cluster.taken)
+    if (
+        not desired.vmids.by_name
+        or not is_in_use(client, vmid)
+        or sees_tasks(client, cluster.nodes)
+    ):
+        return ()
+    text = (
+        f"The number {vmid}, which follows from the name of {desired.label}, has a guest that this"
+        " user or token may not see. If another login is creating it, run this again when it is"
+        " complete"
+    )
+    return (text,)
+
+
 def _read_found(context: RunContext[Any], row: VmRow, cluster: ClusterState) -> Actual | None:
     """Return the present VM, complete, or None. Raises NodeUnhealthy if its node is down."""
     desired = context.guest
@@ -248,10 +288,9 @@ def _require_online(cluster: ClusterState, node: str, attempted: str) -> None:
     if row is None or row.online:
         return
     raise NodeUnhealthy(
-        attempted=attempted,
-        answer="the node is offline",
-        next_step="Bring the node back, or wait until HA has moved the VM",
-        reason="node offline",
+        f"{attempted}: the node is offline",
+        "Bring the node back, or wait until HA has moved the VM",
+        "node offline",
     )
 
 
@@ -375,3 +414,22 @@ def _is_to_be_awaited(actual: Actual, desired: Guest) -> bool:
     if marker.building and not is_own:
         return False
     return is_being_created(actual)
+
+
+def require_readable_vm(desired: Guest, cluster: ClusterState) -> None:
+    """Raise NodeUnhealthy if the VM may exist but its name cannot be read.
+
+    A VM without a tenant tag can be the task's VM only if the task may adopt it, or if a run of the
+    tenant may have left it unfinished.
+    """
+    tag = desired.tenant_tag
+    prefix = desired.tenant_prefix
+
+    def may_be(row: VmRow) -> bool:
+        if is_of_others(tag, row.tags, prefix):
+            return False
+        if tag is None or tenants_of(row.tags, prefix):
+            return True
+        return desired.adopt or row.vmid in (desired.likely_vmids or ())
+
+    require_readable(cluster, desired.label, may_be)
