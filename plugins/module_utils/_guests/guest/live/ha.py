@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ...._foundation.api.tasks import find_task
 from ...._foundation.api.upid import TaskResult, parse_upid
 from ...._foundation.cluster.state import node_of
-from ...._foundation.core.clock import Clock
+from ...._foundation.core.clock import Clock, poll
 from ...._foundation.core.errors import FleetError, NotFound, TaskFailed, TaskTimeout
-from ...._foundation.core.poll import poll
-from ...._foundation.resource.execute import attempted
+from ...._foundation.resource.engine import attempted
 from ...._foundation.resource.plan import Step
 from ...kinds.kind import Kind
 from .read import is_elsewhere
@@ -178,10 +177,9 @@ def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:
 def _raise_timeout(began: str, wanted: str, timeout: float, result: TaskResult) -> NoReturn:
     """Raise TaskTimeout for work of the HA manager that took too long (pure)."""
     raise TaskTimeout(
-        attempted=began,
-        answer=f"the HA manager took the request, but the VM is not {wanted} after {timeout:g} s",
-        next_step="Look at the HA manager's status, then run this again: it continues from there",
-        reason="HA has not done it",
+        f"{began}: the HA manager took the request, but the VM is not {wanted} after {timeout:g} s",
+        "Look at the HA manager's status, then run this again: it continues from there",
+        "HA has not done it",
         upid=result.upid,
     )
 
@@ -191,21 +189,19 @@ def _require_effort(current: Mapping[str, Any], began: str, result: TaskResult) 
     state = _managed_state(current)
     if state == "error":
         raise TaskFailed(
-            attempted=began,
-            answer="the HA manager has the VM in state error and does nothing with it",
-            next_step=(
+            f"{began}: the HA manager has the VM in state error and does nothing with it",
+            (
                 "Repair what its tasks failed at, set it to disabled in the HA manager, then run"
                 " this again"
             ),
-            reason="HA error",
+            "HA error",
             upid=result.upid,
         )
     if state == "freeze":
         raise TaskTimeout(
-            attempted=began,
-            answer="the HA manager took the request, but has the VM in state freeze: it is disarmed"
-            " with resource mode freeze, or the HA services of the node do not run",
-            next_step="Arm the HA manager with pve.fleet.ha_state, then run this again",
-            reason="HA frozen",
+            f"{began}: the HA manager took the request, but has the VM in state freeze: it is "
+            "disarmed with resource mode freeze, or the HA services of the node do not run",
+            "Arm the HA manager with pve.fleet.ha_state, then run this again",
+            "HA frozen",
             upid=result.upid,
         )

@@ -23,6 +23,7 @@ from ...._foundation.cluster.find.lookup import (
 from ...._foundation.cluster.state import ClusterState
 from ...._foundation.cluster.storages.volume_users import VolumeUser, read_volume_users
 from ...._foundation.cluster.tenant import owns, tenants_of
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import (
     Conflict,
     ForeignTenant,
@@ -30,7 +31,6 @@ from ...._foundation.core.errors import (
     NotSupported,
     PermissionDenied,
 )
-from ...._foundation.core.poll import poll
 from ...._foundation.resource.plan import Step
 from ...kinds.hardware import MOVED, DesiredGuest, Disk
 from ...kinds.marker import owner_tags
@@ -52,10 +52,10 @@ def require_nothing_moved(desired: DesiredGuest) -> None:
     slots = [disk.slot for disk in desired.hardware.disks if disk.state == MOVED]
     if slots:
         raise Conflict(
-            attempted=f"{', '.join(slots)} of {desired.guest.label} could not be moved",
-            answer="the guest does not exist",
-            next_step="Correct its name, or leave out the disks with state=moved",
-            reason="guest missing",
+            f"{', '.join(slots)} of {desired.guest.label} could not be moved: the guest does not "
+            "exist",
+            "Correct its name, or leave out the disks with state=moved",
+            "guest missing",
         )
 
 
@@ -115,10 +115,9 @@ def _require_slot(actual: Actual, disk: Disk, receiver: Actual) -> None:
     if disk.target_slot in receiver.target:
         return
     raise NotFound(
-        attempted=_attempted(actual, disk),
-        answer=f"neither has it: {receiver.label} has no {disk.target_slot}",
-        next_step="Correct name and target_slot, or attach its volume with volume",
-        reason="disk missing",
+        f"{_attempted(actual, disk)}: neither has it: {receiver.label} has no {disk.target_slot}",
+        "Correct name and target_slot, or attach its volume with volume",
+        "disk missing",
     )
 
 
@@ -137,10 +136,10 @@ def _known(receiver: Actual | None, actual: Actual, disk: Disk, desired: Guest |
     """
     if receiver is None:
         raise NotFound(
-            attempted=_attempted(actual, disk),
-            answer=f"no {actual.kind.noun} of number {disk.target_vmid} is visible",
-            next_step="Check target_vmid, and that the token has VM.Audit on it",
-            reason="unknown guest",
+            f"{_attempted(actual, disk)}: no {actual.kind.noun} of number {disk.target_vmid} is "
+            "visible",
+            "Check target_vmid, and that the token has VM.Audit on it",
+            "unknown guest",
         )
     if desired is not None:
         _require_owner(desired, actual, receiver)
@@ -161,10 +160,10 @@ def _require_owner(desired: Guest, actual: Actual, receiver: Actual) -> None:
     owners = tenants_of(owner_tags(actual.target, prefix), prefix)
     if not all(owns(owner, tags, prefix) for owner in owners):
         raise ForeignTenant(
-            attempted=f"A disk of {actual.label} was not moved to {receiver.label}",
-            answer="the two belong to different tenants",
-            next_step="Move it within a tenant, or copy the data",
-            reason="foreign tenant",
+            f"A disk of {actual.label} was not moved to {receiver.label}: the two belong to "
+            "different tenants",
+            "Move it within a tenant, or copy the data",
+            "foreign tenant",
         )
 
 
@@ -185,12 +184,7 @@ def _require_ready(desired: Guest, actual: Actual, disk: Disk, receiver: Actual)
         answer = f"the {actual.kind.noun} runs"
         step = "Stop it in the same task with state=stopped, or detach the disk first"
     if answer:
-        raise Conflict(
-            attempted=_attempted(actual, disk),
-            answer=answer,
-            next_step=step,
-            reason="disk cannot move",
-        )
+        raise Conflict(f"{_attempted(actual, disk)}: {answer}", step, "disk cannot move")
 
 
 def _require_on_node(attempted: str, receiver: Actual, node: str) -> None:
@@ -198,10 +192,9 @@ def _require_on_node(attempted: str, receiver: Actual, node: str) -> None:
     if receiver.node == node:
         return
     raise Conflict(
-        attempted=attempted,
-        answer=f"{receiver.label} is on another node",
-        next_step="Migrate one of them first",
-        reason="disk cannot move",
+        f"{attempted}: {receiver.label} is on another node",
+        "Migrate one of them first",
+        "disk cannot move",
     )
 
 
@@ -231,10 +224,9 @@ def _require_renaming(actual: Actual, disk: Disk, volume: str, kind: str) -> Non
     if colon:
         answer = f"storage {storage} cannot give {volume} to another guest"
     raise NotSupported(
-        attempted=_attempted(actual, disk),
-        answer=answer,
-        next_step="Copy the data, or move the disk to another storage first",
-        reason="disk cannot move",
+        f"{_attempted(actual, disk)}: {answer}",
+        "Copy the data, or move the disk to another storage first",
+        "disk cannot move",
     )
 
 
@@ -246,10 +238,9 @@ def _require_unused(actual: Actual, disk: Disk, volume: str, users: Iterable[Vol
             others = [f"guest {user.row.vmid}"]
         if others:
             raise Conflict(
-                attempted=_attempted(actual, disk),
-                answer=f"{', '.join(others)} uses {volume}",
-                next_step="Remove the snapshot, or detach the volume there, first",
-                reason="in use",
+                f"{_attempted(actual, disk)}: {', '.join(others)} uses {volume}",
+                "Remove the snapshot, or detach the volume there, first",
+                "in use",
             )
 
 
@@ -258,8 +249,7 @@ def _require_no_replica(actual: Actual, disk: Disk, jobs: Iterable[Mapping[str, 
     if all(int(job["guest"]) != disk.target_vmid for job in jobs):
         return
     raise Conflict(
-        attempted=_attempted(actual, disk),
-        answer="the guest is replicated, and the storage is not a ZFS pool",
-        next_step="Remove the replication job first, with module replication",
-        reason="disk cannot move",
+        f"{_attempted(actual, disk)}: the guest is replicated, and the storage is not a ZFS pool",
+        "Remove the replication job first, with module replication",
+        "disk cannot move",
     )

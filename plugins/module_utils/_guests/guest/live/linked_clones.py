@@ -74,8 +74,8 @@ def _in_use(actual: Actual, clones: list[int]) -> Conflict:
     if len(clones) > 1:
         noun += "s"
     return Conflict(
-        attempted=f"{actual.label} was not removed",
-        answer=f"its disks are used by the linked clones of {noun} {listed}",
-        next_step="Remove these first, or move their disks to another storage, which copies them",
-        reason="in use",
+        f"{actual.label} was not removed: its disks are used by the linked clones of {noun} "
+        f"{listed}",
+        "Remove these first, or move their disks to another storage, which copies them",
+        "in use",
     )

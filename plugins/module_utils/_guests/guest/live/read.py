@@ -3,15 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Reads the present state of a VM, also when it was moved to another node or replaced by another
-VM.
+VM: configuration, pending changes and status become an `Actual`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...._foundation.cluster.state import VmRow, node_of
+from ...._foundation.cluster.state import VmRow, node_of, power_of
 from ...._foundation.core.errors import (
     Conflict,
     FleetError,
@@ -25,10 +26,72 @@ from ...._foundation.core.errors import (
 from ...kinds.identity import require_name, require_same_creation, require_same_disks
 from ...kinds.kind import Kind
 from ...kinds.model import Actual, Guest
-from ..actual import actual_of, with_power
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
+
+_LOOKS = 3
+"""How many times a guest is read that others move at the same time."""
+
+
+def actual_of(
+    kind: Kind,
+    vmid: int,
+    node: str,
+    status: str,
+    pending: Iterable[Mapping[str, Any]],
+    *,
+    pool: str | None = None,
+) -> Actual:
+    """Return the `Actual` for the rows of C(GET .../pending); a blank there is an empty value."""
+    live: dict[str, str] = {}
+    target: dict[str, str] = {}
+    for row in pending:
+        key = str(row["key"])
+        current, pending_value = row.get("value"), row.get("pending")
+        if current is not None:
+            live[key] = _text(current)
+            target[key] = live[key]
+        if pending_value is not None:
+            target[key] = _text(pending_value)
+        if row.get("delete"):
+            target.pop(key, None)
+    digest = live.pop("digest", None)
+    target.pop("digest", None)
+    return Actual(
+        kind=kind,
+        vmid=vmid,
+        node=node,
+        status=_with_lock(status, live),
+        live=live,
+        target=target,
+        digest=digest,
+        pool=pool,
+    )
+
+
+def with_power(actual: Actual, current: Mapping[str, Any]) -> Actual:
+    """Return the guest with the power state of C(GET .../status/current)."""
+    status = _with_lock(power_of(current), actual.live)
+    uptime = int(current.get("uptime") or 0)
+    return replace(actual, status=status, uptime=uptime, listed=False)
+
+
+def _with_lock(status: str, live: Mapping[str, str]) -> str:
+    """Return the status; a stopped guest whose memory is on disk is hibernated."""
+    is_saved = live.get("lock") == "suspended"
+    if status == "stopped" and is_saved:
+        return "hibernated"
+    return status
+
+
+def _text(value: Any) -> str:
+    """Return a value of PVE's answer as text; PVE stores an empty one as a blank."""
+    if isinstance(value, bool):
+        return str(int(value))
+    text = str(value)
+    is_blank = not text.strip()
+    return "" if is_blank else text.strip("\n")
 
 
 def read_actual(
@@ -68,16 +131,23 @@ def read_wherever(
     status: str | None = None,
     pool: str | None = None,
 ) -> Actual:
-    """Return the VM on that node, or on its new one if it was moved. Raises the node's error."""
-    try:
-        return read_actual(client, kind, vmid, node, status=status, pool=pool)
-    except (NotFound, NetworkError, NodeUnhealthy) as error:
-        if not is_elsewhere(error):
-            raise
-        now = node_of(client, vmid)
-        if now is None or now == node:
-            raise
-        return read_actual(client, kind, vmid, now, status=status, pool=pool)
+    """Return the VM on that node, or on its new one if it was moved. Raises the node's error.
+
+    The HA manager can move a guest again, also back, between the listing and the read.
+    """
+    looks = 0
+    while True:
+        try:
+            return read_actual(client, kind, vmid, node, status=status, pool=pool)
+        except (NotFound, NetworkError, NodeUnhealthy) as error:
+            looks += 1
+            if looks == _LOOKS or not is_elsewhere(error):
+                raise
+            now = node_of(client, vmid)
+            came_back = now == node and isinstance(error, UnknownVm)
+            if now is None or (now == node and not came_back):
+                raise
+            node = now
 
 
 def read_source(client: Client, kind: Kind, row: VmRow, status: str | None = None) -> Actual:
@@ -93,10 +163,9 @@ def _require_created(kind: Kind, row: VmRow) -> None:
     """Raise Conflict for a source that this run has yet to create (pure)."""
     if row.planned:
         raise Conflict(
-            attempted=f"{kind.noun} '{row.name}' was not cloned",
-            answer="the same list has yet to create it",
-            next_step="Create it in an earlier task",
-            reason="source is planned",
+            f"{kind.noun} '{row.name}' was not cloned: the same list has yet to create it",
+            "Create it in an earlier task",
+            "source is planned",
         )
 
 

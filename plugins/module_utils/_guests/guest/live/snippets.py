@@ -17,7 +17,7 @@ from ...._foundation.cluster.snippets.files import LocalDirectory
 from ...._foundation.core.errors import ConfigurationError
 from ...._foundation.resource.plan import Step
 from ...kinds.hardware import AnyDesired, Snippet
-from ..plan.snippets import write_step
+from ..plan.steps import write_step
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -40,10 +40,9 @@ def with_present_content(desired: AnyDesired) -> AnyDesired:
         now = None if data is None else data.decode()
     except UnicodeDecodeError as error:
         raise ConfigurationError(
-            attempted=f"Snippet {snippet.volume} could not be read",
-            answer=str(error),
-            next_step="Use another name for the user data: that file is not a text",
-            reason="snippet",
+            f"Snippet {snippet.volume} could not be read: {error}",
+            "Use another name for the user data: that file is not a text",
+            "snippet",
         ) from error
     return desired.with_hardware(snippet=replace(snippet, now=now))
 

@@ -2,16 +2,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sends the steps of a VM's plan: files, tasks, waits for the HA manager, lost answers."""
+"""Sends the steps of a VM's plan: files, tasks, waits for the HA manager and for the task that
+holds a lock, lost answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...._foundation.api.tasks import holder_of
+from ...._foundation.api.tasks import Holder, find_holder, holder_of
 from ...._foundation.api.upid import is_upid, parse_upid
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import (
+    AlreadyGrown,
     AlreadyMoved,
     AlreadyRunning,
     AlreadyTemplate,
@@ -20,22 +25,23 @@ from ...._foundation.core.errors import (
     HotplugRefused,
     Locked,
     NetworkError,
+    NotRunning,
     TaskTimeout,
 )
-from ...._foundation.core.poll import poll
-from ...._foundation.resource.execute import FailureVerdict, StepResult, Steps, attempted
+from ...._foundation.plans.requests import STAND_IN
+from ...._foundation.resource.engine import FailureVerdict, StepResult, Steps, attempted
 from ...._foundation.resource.plan import Plan, Step
 from ...kinds.kind import Kind
+from ...kinds.model import Actual
 from ..isolation import isolate
-from ..plan.steps import FIREWALL
 from .ha import await_manager
-from .locks import has_ended
 from .read import is_elsewhere
 from .snippets import put_snippet
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
     from ...._foundation.api.upid import TaskResult
+
 
 _CREATES = frozenset(("create", "clone"))
 
@@ -66,10 +72,22 @@ class GuestSteps(Steps):
 
     def _send(self, step: Step) -> StepResult:
         if step.action == "template" and not step.is_task:
-            return self._convert(step)
+            conversion = Conversion(self.client, self.kind, step)
+            self.client.write(
+                step.method,
+                *step.path,
+                data=step.data,
+                attempted=attempted(step.summary),
+                confirm=conversion.running_task,
+            )
+            upid = conversion.accepted_task()
+            if upid is None:
+                conversion.await_config(self.time_for(step))
+                return StepResult()
+            return self._awaited(step, upid)
         if "archive" in step.data:
             return self._restore(step)
-        if step.method == FIREWALL:
+        if step.method == STAND_IN:
             isolate(self.client, step)
             return StepResult()
         if step.method != "FILE":
@@ -90,22 +108,6 @@ class GuestSteps(Steps):
         )
         return self._awaited(step, upid) if is_upid(upid) else StepResult()
 
-    def _convert(self, step: Step) -> StepResult:
-        """Send a conversion, and wait for its task: the answer does not name the task."""
-        conversion = Conversion(self.client, self.kind, step)
-        self.client.write(
-            step.method,
-            *step.path,
-            data=step.data,
-            attempted=attempted(step.summary),
-            confirm=conversion.running_task,
-        )
-        upid = conversion.accepted_task()
-        if upid is None:
-            conversion.await_config(self.time_for(step))
-            return StepResult()
-        return self._awaited(step, upid)
-
     def _awaited(self, step: Step, upid: str) -> StepResult:
         """Wait for the task of a step that was sent."""
         result = self.client.wait(
@@ -125,6 +127,9 @@ class GuestSteps(Steps):
             # PVE has accepted the change, but the guest does not release the device: the change
             # waits for a stop.
             return FailureVerdict.DONE
+        has_stopped = step.action in ("stop", "shutdown") and isinstance(error, NotRunning)
+        if has_stopped or isinstance(error, AlreadyGrown):
+            return FailureVerdict.STALE
         return FailureVerdict.FAILED
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
@@ -200,10 +205,9 @@ class Conversion:
 
     def _out_of_sight(self, why: str) -> TaskTimeout:
         return TaskTimeout(
-            attempted=attempted(self._step.summary),
-            answer=why,
-            next_step="Look at the task list of the node, then run this again",
-            reason="task still runs",
+            f"{attempted(self._step.summary)}: {why}",
+            "Look at the task list of the node, then run this again",
+            "task still runs",
         )
 
 
@@ -211,3 +215,40 @@ def _age(upid: str) -> tuple[int, int]:
     """Return the second in which a task started, and its process ID."""
     task = parse_upid(upid)
     return task.starttime, task.pid
+
+
+# Locks that do not refuse every change: of a state that is kept as long as a user wants, and of a
+# backup, during which PVE starts and stops a VM (qemu-server: API2/Qemu.pm, vm_start).
+_NOT_AWAITED = frozenset(("suspended", "backup"))
+
+
+def await_unlocked(client: Client, actual: Actual, timeout: float) -> Holder:
+    """Wait for the task that holds the lock of a guest, and return it: if it has ended, the guest
+    must be read again. One or two requests for a locked guest.
+    """
+    if not actual.lock or actual.lock in _NOT_AWAITED:
+        return Holder()
+    try:
+        holder = find_holder(client.get, actual.node, actual.vmid, actual.lock)
+    except FleetError:
+        return Holder()
+    if not holder.upid:
+        return Holder()
+    return replace(holder, has_ended=has_ended(client, holder.upid, timeout))
+
+
+def require_unlocked(holder: Holder, actual: Actual) -> None:
+    """Raise Locked for a guest on which a task still works (pure)."""
+    if holder.upid and not holder.has_ended:
+        raise holder.refusal(f"{actual.label} was not changed", actual.node, actual.lock or "")
+
+
+def has_ended(client: Client, upid: str, timeout: float) -> bool:
+    """Wait for a task of another run, and return whether it ended, well or not."""
+    try:
+        client.wait(upid, timeout=timeout)
+    except TaskTimeout:
+        return False
+    except FleetError:
+        return True
+    return True

@@ -113,13 +113,12 @@ def require_listed(volume: str, having: Collection[str], node: str | None) -> No
     place = f"node {node} does not have it" if node else "no node has it"
     vmid = archived_vmid(volume)
     raise NotFound(
-        attempted=f"{volume} could not be restored",
-        answer=f"{place}, or it is not visible",
-        next_step=(
+        f"{volume} could not be restored: {place}, or it is not visible",
+        (
             "Check the name with module backup_info; the token needs Datastore.AllocateSpace on the"
             f" storage and VM.Backup on /vms/{vmid or 'VMID'}"
         ),
-        reason="unknown archive",
+        "unknown archive",
     )
 
 
@@ -128,10 +127,9 @@ def require_kind(kind: Kind, volume: str, config: Mapping[str, str]) -> None:
     if is_archive_of(kind, volume, config):
         return
     raise Conflict(
-        attempted=f"{volume} was not restored",
-        answer=f"it is the backup of a {kind.other.noun}, not of a {kind.noun}",
-        next_step=f"Name the backup of a {kind.noun}",
-        reason="archive of the other kind",
+        f"{volume} was not restored: it is the backup of a {kind.other.noun}, not of a {kind.noun}",
+        f"Name the backup of a {kind.noun}",
+        "archive of the other kind",
     )
 
 
@@ -149,8 +147,7 @@ def require_own_archive(guest: Guest, volume: str, config: Mapping[str, Any]) ->
         return
     owner = "another tenant's guest" if tenants_of(tags, prefix) else "a guest without a tenant"
     raise ForeignTenant(
-        attempted=f"{volume} was not restored",
-        answer=f"it is the backup of {owner}",
-        next_step="Choose a backup of this tenant",
-        reason="foreign tenant",
+        f"{volume} was not restored: it is the backup of {owner}",
+        "Choose a backup of this tenant",
+        "foreign tenant",
     )
