@@ -25,6 +25,7 @@ from ...._foundation.cluster.storages.images import (
     with_version,
 )
 from ...._foundation.cluster.tenant import parse_tags
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import Conflict, NotFound, UnknownSnapshot
 from ...kinds.model import Actual, Guest, GuestSource
 
@@ -56,7 +57,7 @@ def cloneable(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[
     rows: list[VmRow] = []
     for row in templates_named(cluster, source.name):
         node = cluster.nodes.get(row.node)
-        if node is not None and node.online and _may_clone(guest, row):
+        if node is not None and node.online and may_clone(guest, row):
             rows.append(row)
     return with_version(rows, source.version, source.name or "")
 
@@ -66,10 +67,9 @@ def require_templates(source: GuestSource, rows: Sequence[VmRow]) -> None:
     if rows:
         return
     raise NotFound(
-        attempted=f"Image '{source.name}' could not be used",
-        answer="no template of that name can be cloned",
-        next_step="Check the name, or publish it with the role pve.fleet.image",
-        reason="image missing",
+        f"Image '{source.name}' could not be used: no template of that name can be cloned",
+        "Check the name, or publish it with the role pve.fleet.image",
+        "image missing",
     )
 
 
@@ -88,7 +88,8 @@ def require_own(guest: Guest, row: VmRow, tags: Iterable[str]) -> None:
     require_own_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
 
 
-def _may_clone(guest: Guest, row: VmRow) -> bool:
+def may_clone(guest: Guest, row: VmRow) -> bool:
+    """Return whether the tenant of the new guest may clone a guest of the listing."""
     try:
         require_own(guest, row, row.tags)
     except Conflict:
@@ -168,13 +169,13 @@ def _require_on_node(
     if not image.version or copy.node == node or is_shared(copy, shared):
         return
     raise NotFound(
-        attempted=f"Image '{image.name}' could not be cloned on node {node}",
-        answer=f"the node has none; there are {_places(copies)}",
-        next_step=(
+        f"Image '{image.name}' could not be cloned on node {node}: the node has none; there are "
+        f"{_places(copies)}",
+        (
             "Publish it there with image_nodes of the role pve.fleet.image, or leave node out to"
             " have a node with the image chosen"
         ),
-        reason="image missing on node",
+        "image missing on node",
     )
 
 
@@ -201,7 +202,8 @@ def _require_copies(name: str, copies: Sequence[Actual]) -> None:
     having: list[str] = []
     for copy in copies:
         place = _place(copy)
-        image = _image_of(copy)
+        found = _IMAGE_IN_NOTES.search(copy.notes)
+        image = None if found is None else found.group(1)
         images.update(filter(None, [image]))
         descriptions.append(f"{place} from {image or 'an unknown image'}")
         sizes = _disks(copy)
@@ -239,11 +241,6 @@ def _places(copies: Sequence[Actual]) -> str:
     return ", ".join(map(_place, copies))
 
 
-def _image_of(copy: Actual) -> str | None:
-    found = _IMAGE_IN_NOTES.search(copy.notes)
-    return None if found is None else found.group(1)
-
-
 def _disks(copy: Actual) -> str:
     texts = []
     for slot, disk in sorted(copy.kind.disks_in(copy.target).items()):
@@ -253,10 +250,10 @@ def _disks(copy: Actual) -> str:
 
 def _ambiguous(name: str, copies: Sequence[Actual], why: str, facts: str) -> Conflict:
     return Conflict(
-        attempted=f"Template '{name}' could not be chosen",
-        answer=f"{len(copies)} templates have that name, and {why}: {facts}",
-        next_step="Name the one you mean by its VMID, or give them different names",
-        reason="ambiguous template",
+        f"Template '{name}' could not be chosen: {len(copies)} templates have that name, and "
+        f"{why}: {facts}",
+        "Name the one you mean by its VMID, or give them different names",
+        "ambiguous template",
         details={"templates": sorted(copy.vmid for copy in copies)},
     )
 
@@ -277,10 +274,10 @@ def in_snapshot(
     if answer is None:
         existing = ", ".join(sorted(names))
         raise UnknownSnapshot(
-            attempted=f"Snapshot '{snapshot}' of {source.label} was not cloned",
-            answer=f"its snapshots are {existing or 'none'}",
-            next_step="Check the snapshot's name",
-            reason="unknown snapshot",
+            f"Snapshot '{snapshot}' of {source.label} was not cloned: its snapshots are "
+            f"{existing or 'none'}{did_you_mean(snapshot, names)}",
+            "Check the snapshot's name",
+            "unknown snapshot",
         )
     config: dict[str, str] = {}
     for key, value in answer.items():

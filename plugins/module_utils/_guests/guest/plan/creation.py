@@ -12,14 +12,13 @@ from typing import Any
 
 from ...._foundation.cluster.tenant import parse_tags, tenants_of
 from ...._foundation.resource.plan import Plan, Step
-from ...kinds.config.change import ConfigChange
 from ...kinds.hardware import AnyDesired, DesiredGuest, Disk
 from ...kinds.marker import Marker, join_notes
 from ...kinds.model import Actual, Guest, GuestSource
-from ..flow.intent import Creation, Source
 from ..plan import power
 from .archive import archived_vmid, remark_on_unsaved, warn_of_unsaved
 from .copies import image_of_clone, is_shared
+from .intent import Intent, Source
 from .planner import CreationOptions, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow, isolate
 
@@ -28,23 +27,19 @@ LIVE = "live-restore"  # PVE's parameter that starts a VM while its disks are re
 
 def plan_creation(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
-    desired: AnyDesired,
-    source: Source,
-    change: ConfigChange,
-    creation: Creation,
+    intent: Intent[AnyDesired],
     *,
     shared: Collection[str],
 ) -> Plan:
-    """Return the plan that creates a guest from its source; `change` turns an empty guest into the
-    desired guest. `shared` are the storages that all nodes share.
+    """Return the plan that creates a guest from its source. `shared` are the storages that all
+    nodes share.
     """
+    source = intent.source or Source()
     if source.template is not None:
-        template, full = source.template, source.full
-        return _plan_clone(planner, desired, template, creation, full=full, shared=shared)
-    data = planner.creation_data(desired, source, change, creation.identity)
+        return _plan_clone(planner, intent, source.template, full=source.full, shared=shared)
     if source.archived is not None:
-        return _plan_restore(planner, desired, source, creation, data)
-    return _plan_create(planner, desired, change, creation, data)
+        return _plan_restore(planner, intent, source)
+    return _plan_create(planner, intent, planner.creation_data(intent, source))
 
 
 def starts_at_once(steps: Sequence[Step]) -> bool:
@@ -54,62 +49,56 @@ def starts_at_once(steps: Sequence[Step]) -> bool:
 
 def _plan_create(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
-    desired: AnyDesired,
-    change: ConfigChange,
-    creation: Creation,
+    intent: Intent[AnyDesired],
     data: Mapping[str, Any],
 ) -> Plan:
     """Return the plan that creates a guest that is not a clone, in one request.
 
-    `change` turns an empty guest into the desired guest; `data` are parameters of the request
-    that do not come from an option, or replace one.
+    The change of the intent turns an empty guest into the desired guest; `data` are parameters of
+    the request that do not come from an option, or replace one.
 
     The tags of a guest in a pool are written once it is in the pool: PVE requires the right to
     write tags on the guest itself, so a caller with rights on the pool only cannot create it with
     tags (qemu-server: API2/Qemu.pm, create_vm; pve-container: API2/LXC.pm, create_vm;
     pve-guest-common: GuestHelpers.pm, assert_tag_permissions).
     """
-    kind, vmid, node = planner.kind, creation.vmid, creation.node
+    kind, guest, change = planner.kind, intent.guest, intent.change
+    vmid, node = intent.vmid, intent.node
     sent: dict[str, Any] = {"vmid": vmid, **change.sets}
-    if desired.guest.pool:
-        sent["pool"] = desired.guest.pool
+    if guest.pool:
+        sent["pool"] = guest.pool
     config = planner.applied(change, {})
-    created = Actual(
-        kind, vmid, node, "stopped", live=config, target=config, pool=desired.guest.pool
-    )
+    created = Actual(kind, vmid, node, "stopped", live=config, target=config, pool=guest.pool)
     rest = [
         *grow(created, change.drives.grown_later),
-        *isolate(desired.guest, created),
-        *power.finish(desired.guest, created, running=False, waiting=False),
+        *isolate(guest, created),
+        *power.finish(guest, created, running=False, waiting=False),
     ]
-    tags = sent.pop("tags", None) if desired.guest.pool else None
-    is_unclear = creation.contested or not kind.has_uuid
+    tags = sent.pop("tags", None) if guest.pool else None
+    is_unclear = intent.contested or not kind.has_uuid
     if rest or tags or is_unclear:
-        marker = Marker(run=creation.run, tenant=desired.guest.tenant_tag)
-        sent["description"] = join_notes(desired.guest.description or "", marker)
-        rest = complete(created, change, rest, tags=tags, contested=creation.contested)
-    label = new_label(desired.guest, vmid, node)
+        marker = Marker(run=intent.run, tenant=guest.tenant_tag)
+        sent["description"] = join_notes(guest.description or "", marker)
+        rest = complete(created, change, rest, tags=tags, contested=intent.contested)
+    label = new_label(guest, vmid, node)
     require_valid_data(kind, label, sent)
     sent.update(data)
     create = Step(
         "create", f"Create {label}", method="POST", path=kind.path(node), data=sent, reread=True
     )
-    after = kind.formatted(created.target)
-    after["status"] = power.status_after(desired.guest, created)
-    after["node"] = node
-    after["vmid"] = vmid
-    if desired.guest.isolation is not None:
+    status = power.status_after(guest, created)
+    after = {**kind.formatted(created.target), "status": status, "node": node, "vmid": vmid}
+    if guest.isolation is not None:
         after["isolated"] = True
-    if desired.guest.pool:
-        after["pool"] = desired.guest.pool
+    if guest.pool:
+        after["pool"] = guest.pool
     return Plan((create, *rest), {}, after)
 
 
 def _plan_clone(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
-    desired: AnyDesired,
+    intent: Intent[AnyDesired],
     source: Actual,
-    creation: Creation,
     *,
     full: bool,
     shared: Collection[str],
@@ -119,12 +108,12 @@ def _plan_clone(
     `full` copies the disks, else the clone is linked. The steps after the first are a prediction:
     they are planned again once the clone exists.
     """
-    vmid, node = creation.vmid, creation.node
-    from_ = desired.guest.source or GuestSource()
+    vmid, node, guest = intent.vmid, intent.node, intent.guest
+    from_ = guest.source or GuestSource()
     at = node if is_shared(source, shared) else source.node
-    label = new_label(desired.guest, vmid, at)
-    data = _clone_data(desired.guest, source, creation, at=at, full=full)
-    storage = from_.storage or _one_storage(desired, source)
+    label = new_label(guest, vmid, at)
+    data = _clone_data(intent, source, at=at, full=full)
+    storage = from_.storage or _one_storage(intent.desired, source)
     is_reached = at == source.node or storage in shared
     if full and storage and is_reached:
         data["storage"] = storage  # else its disks are moved once they are on their node
@@ -140,19 +129,17 @@ def _plan_clone(
         data,
         reread=True,
     )
-    created = planner.clone_of(source, vmid=vmid, node=at, data=data)
+    created = planner.copy_of(source, restored=False, vmid=vmid, node=at, data=data)
     rest = planner.plan_update(
-        desired.with_guest(node=node),
+        intent.desired.with_guest(node=node),
         created,
         shared=shared,
-        creating=CreationOptions(whole=True, contested=creation.contested),
+        creating=CreationOptions(whole=True, contested=intent.contested),
     )
     after = {**rest.after, "vmid": vmid, "node": node}
-    if desired.guest.pool:
-        after["pool"] = desired.guest.pool
-    return Plan(
-        steps=(clone, *rest.steps), after=after, pending=rest.pending, warnings=rest.warnings
-    )
+    if guest.pool:
+        after["pool"] = guest.pool
+    return replace(rest, steps=(clone, *rest.steps), before={}, after=after)
 
 
 def spread_storage(desired: AnyDesired, source: Actual) -> AnyDesired:
@@ -172,31 +159,29 @@ def spread_storage(desired: AnyDesired, source: Actual) -> AnyDesired:
 
 
 def _plan_restore(
-    planner: GuestPlanner[AnyDesired, AnyUpdate],
-    desired: AnyDesired,
-    archive: Source,
-    creation: Creation,
-    data: Mapping[str, Any],
+    planner: GuestPlanner[AnyDesired, AnyUpdate], intent: Intent[AnyDesired], archive: Source
 ) -> Plan:
     """Return the plan that restores a guest from an archive and changes it into the desired guest.
 
-    `data` are PVE's parameters of the restore. PVE applies options in the request to the restored guest,
-    so the guest has its marker, its notes and an exact list of tags as soon as the restore ends
-    (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm, restore_configuration).
-    The steps after the first are a prediction, as for a clone.
+    PVE applies options in the request to the restored guest, so it has its marker, its notes and an
+    exact list of tags as soon as the restore ends (qemu-server: API2/Qemu.pm, create_vm;
+    pve-container: LXC/Create.pm, restore_configuration). The steps after the first are a
+    prediction, as for a clone.
 
     If the archive is of the guest itself, which a failed restore has removed, the marker keeps the
     origin of the guest.
     """
-    guest, vmid, node = desired.guest, creation.vmid, creation.node
+    guest, vmid, node = intent.guest, intent.vmid, intent.node
     source = archive.archived_guest(planner.kind, node)
+    data = planner.restore_data(intent.desired, archive)
     label = new_label(guest, vmid, node)
     notes = source.notes if guest.description is None else guest.description
     is_itself = guest.source is not None and guest.source.in_place
     marker = Marker(
         origin=source.marker.origin if is_itself else archived_vmid(archive.volume),
         image=source.marker.image,
-        run=creation.run,
+        restored=source.marker.restored or not is_itself,
+        run=intent.run,
         tenant=guest.tenant_tag,
         inherited_tags=_inherited_tags(guest, source),
     )
@@ -215,15 +200,15 @@ def _plan_restore(
     summary += remark_on_unsaved(planner.kind, source.target)
     path = planner.kind.path(node)
     step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
-    created = planner.restored(source, vmid=vmid, node=node, data=sent)
+    created = planner.copy_of(source, restored=True, vmid=vmid, node=node, data=sent)
     created = replace(created, status="running" if data.get(LIVE) else "stopped")
-    creating = CreationOptions(whole=True, contested=creation.contested)
-    rest = planner.plan_update(desired.with_guest(node=node), created, creating=creating)
+    creating = CreationOptions(whole=True, contested=intent.contested)
+    rest = planner.plan_update(intent.desired.with_guest(node=node), created, creating=creating)
     after = {**rest.after, "vmid": vmid, "node": node}
     if guest.pool:
         after["pool"] = guest.pool
     warnings = (*warn_of_unsaved(planner.kind, label, source.target), *rest.warnings)
-    return Plan((step, *rest.steps), {}, after, pending=rest.pending, warnings=warnings)
+    return replace(rest, steps=(step, *rest.steps), before={}, after=after, warnings=warnings)
 
 
 def _exact_tags(desired: Guest, source: Actual) -> str:
@@ -235,19 +220,18 @@ def _exact_tags(desired: Guest, source: Actual) -> str:
     return ";".join(sorted(desired.own_tags | kept))
 
 
-def _clone_data(
-    desired: Guest, source: Actual, creation: Creation, *, at: str, full: bool
-) -> dict[str, Any]:
+def _clone_data(intent: Intent[Any], source: Actual, *, at: str, full: bool) -> dict[str, Any]:
     """Return the data of the clone request, except the storage."""
+    desired = intent.guest
     from_ = desired.source or GuestSource()
     marker = Marker(
         origin=source.vmid,
         image=image_of_clone(source),
-        run=creation.run,
+        run=intent.run,
         tenant=desired.tenant_tag,
         inherited_tags=_inherited_tags(desired, source),
     )
-    data: dict[str, Any] = {"newid": creation.vmid, "full": int(full)}
+    data: dict[str, Any] = {"newid": intent.vmid, "full": int(full)}
     data["description"] = join_notes(source.notes, marker)
     if at != source.node:
         data["target"] = at
