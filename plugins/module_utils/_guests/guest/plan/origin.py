@@ -15,8 +15,10 @@ from typing import TypeAlias
 from ...._foundation.cluster.find.lookup import templates_named
 from ...._foundation.cluster.state import ClusterState, StorageRow, VmRow
 from ...._foundation.cluster.storages.images import ImageVersion, image_of, newest_for, with_version
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import Conflict, NotFound
 from ...kinds.model import Actual, Guest, GuestSource
+from ...kinds.words import VM
 from .archive import archived_vmid
 from .copies import choose_copy, cloneable, place_of, require_alike, require_templates
 
@@ -63,10 +65,9 @@ def _why_other(source: GuestSource, origin: int | None, cluster: ClusterState) -
 
 def _other_origin(actual: Actual, answer: str) -> Conflict:
     return Conflict(
-        attempted=f"{actual.label} was not changed",
-        answer=answer,
-        next_step="Choose another vmid, or leave source out to change the VM that has this one",
-        reason="other origin",
+        f"{actual.label} was not changed: {answer}",
+        "Choose another vmid, or leave source out to change the VM that has this one",
+        "other origin",
     )
 
 
@@ -103,11 +104,37 @@ def find_older_image(
     origin = origin_of(actual)
     wanted = newest_for(rows, actual.node)
     if wanted is not None:
-        return _of_image(wanted, actual.marker.image or _image_of(origin, cluster) or origin)
+        found = actual.marker.image or _image_of(origin, cluster) or origin
+        if found is None or found == wanted:
+            return None
+        return OlderImage(wanted.label, found.label if isinstance(found, ImageVersion) else found)
     vmids = [source.vmid] if source.vmid is not None else [row.vmid for row in rows]
     if origin is None or not vmids or origin in vmids:
         return None
     return OlderImage(vmids[0] if len(vmids) == 1 else vmids, origin)
+
+
+def find_hidden_source(
+    source: GuestSource | None, actual: Actual, cluster: ClusterState
+) -> str | None:
+    """Return a clause about the source of an existing guest that is not visible, or None. A name of
+    a container's source can be a file, which the cluster state does not contain.
+    """
+    if source is None:
+        return None
+    if source.vmid is not None:
+        is_visible = source.vmid in cluster.vms
+    else:
+        names = {row.own_name for row in cluster.vms.values()}
+        is_vm = actual.kind.type == VM.type
+        is_visible = not is_vm or source.name is None or source.name in names
+    if is_visible:
+        return None
+    templates = [row.own_name for row in cluster.vms.values() if row.template]
+    label = (
+        f"{source.name or source.vmid} is not visible{did_you_mean(source.name or '', templates)}"
+    )
+    return f"source {label}: it is misspelt, was removed, or the login may not see it"
 
 
 def find_newer_copy(
@@ -149,13 +176,6 @@ def origins(value: Origin) -> str:
     return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _of_image(wanted: ImageVersion, found: ImageVersion | int | None) -> OlderImage | None:
-    """Return the difference between an image and the origin of a guest, None if they are equal."""
-    if found is None or found == wanted:
-        return None
-    return OlderImage(wanted.label, found.label if isinstance(found, ImageVersion) else found)
-
-
 def _image_of(origin: int | None, cluster: ClusterState) -> ImageVersion | None:
     """Return the image of the template with that VMID."""
     row = cluster.vms.get(origin or 0)
@@ -165,7 +185,11 @@ def _image_of(origin: int | None, cluster: ClusterState) -> ImageVersion | None:
 
 
 def origin_of(actual: Actual) -> int | None:
-    """Return the VMID that a VM was cloned from: from its marker, or from a linked volume."""
+    """Return the VMID that a VM was cloned from: from its marker, or from a linked volume. None for
+    a guest from an archive.
+    """
+    if actual.marker.restored:
+        return None
     if actual.marker.origin is not None:
         return actual.marker.origin
     bases: set[int] = set()
