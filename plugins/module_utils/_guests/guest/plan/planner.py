@@ -10,7 +10,7 @@ Check mode shows the plan, and apply carries it out; nothing else decides the wr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
@@ -20,14 +20,13 @@ from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.schema.check import find_refusals
-from ...kinds.config.change import ConfigChange, Relocation, possible
-from ...kinds.config.update import applied
+from ...kinds.config.change import ConfigChange, Relocation, applied, possible, with_images
 from ...kinds.hardware import AnyDesired
 from ...kinds.kind import Kind
 from ...kinds.model import Actual
-from ..flow.facts import Facts
-from ..flow.intent import Intent, Source
 from ..plan import power
+from .intent import Facts, Intent, Source
+from .refusals import require_one_tenant, require_unprotected
 from .steps import (
     AnyUpdate,
     PlannedUpdate,
@@ -36,6 +35,7 @@ from .steps import (
     hand_over,
     isolate,
     move_disks,
+    switch_protection,
     to_pool,
     write_notes_last,
 )
@@ -56,42 +56,33 @@ class CreationOptions:
     contested: bool = False
 
 
+@dataclass(frozen=True)
+class GuestRules(Generic[AnyDesired]):
+    """The rules of one kind for the node of a guest, and its refusals.
+
+    `needs_of` returns the needs of a guest on its node, except the room for its disks.
+    `refuse_listed` raises FleetError for a change that the listing alone shows to be impossible,
+    `refuse` for a guest that its kind does not allow; it returns warnings. `unverified` returns
+    warnings about options that only the server can judge.
+    """
+
+    needs_of: Callable[[Intent[AnyDesired]], PlacementNeeds]
+    refuse_listed: Callable[[Intent[AnyDesired], ClusterState, ConnectionSettings], None]
+    refuse: Callable[[Intent[AnyDesired], Facts, ConnectionSettings], tuple[str, ...]]
+    unverified: Callable[[Intent[AnyDesired], Facts], tuple[str, ...]] = lambda _intent, _facts: ()
+
+
 class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     """Plans guests of one kind; each kind overrides the methods in which it differs.
 
-    `update_type` has the requests of its updates.
+    `rules` has its refusals, `update_type` the requests of its updates.
     """
 
     kind: Kind
+    rules: GuestRules[AnyDesired]
     update_type: type[AnyUpdate]
 
     # -- the differences of the kinds
-
-    def needs_of(self, intent: Intent[AnyDesired]) -> PlacementNeeds:
-        """Return the needs of the guest on its node, except the room for its disks."""
-        raise NotImplementedError
-
-    def refuse_listed(
-        self, intent: Intent[AnyDesired], cluster: ClusterState, connection: ConnectionSettings
-    ) -> None:
-        """Raise FleetError for a change that the listing alone shows to be impossible."""
-        raise NotImplementedError
-
-    def refuse(
-        self, intent: Intent[AnyDesired], facts: Facts, connection: ConnectionSettings
-    ) -> tuple[str, ...]:
-        """Raise FleetError for a guest that its kind does not allow; return warnings."""
-        raise NotImplementedError
-
-    def unverified(self, intent: Intent[AnyDesired], facts: Facts) -> tuple[str, ...]:
-        """Return warnings about options that only the server can judge."""
-        return ()
-
-    def creation_data(
-        self, desired: AnyDesired, source: Source, change: ConfigChange, identity: str
-    ) -> dict[str, Any]:
-        """Return the parameters of a creation or a restore that do not come from an option."""
-        raise NotImplementedError
 
     def all_changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
@@ -99,58 +90,21 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Return the change to the desired guest, including differences that PVE cannot change."""
         raise NotImplementedError
 
-    def with_images(
-        self,
-        change: ConfigChange,
-        desired: AnyDesired,
-        target: Mapping[str, str],
-        images: Mapping[str, int],
-    ) -> ConfigChange:
-        """Return the change with the sizes of the images that new disks import."""
-        return change
-
-    def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
-        """Return the expected state of a clone before it is configured."""
+    def creation_data(self, intent: Intent[AnyDesired], source: Source) -> dict[str, Any]:
+        """Return the parameters of a creation that do not come from an option."""
         raise NotImplementedError
 
-    def restore_storage(self, desired: AnyDesired, archived: Mapping[str, str]) -> str | None:
-        """Return the storage to which PVE restores all disks, None if each disk keeps its storage.
+    def restore_data(self, desired: AnyDesired, source: Source) -> dict[str, Any]:
+        """Return the parameters of a restore that do not come from an option."""
+        raise NotImplementedError
 
-        `archived` is the configuration in the archive.
+    def copy_of(
+        self, source: Actual, *, restored: bool, vmid: int, node: str, data: Mapping[str, Any]
+    ) -> Actual:
+        """Return the expected guest before it is configured: a clone of `source`, or `source` as
+        restored from an archive. `data` are the parameters of the request.
         """
         raise NotImplementedError
-
-    def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
-        """Return the expected guest after a restore of `source`, before it is configured."""
-        raise NotImplementedError
-
-    def require_possible(self, update: AnyUpdate) -> None:
-        """Raise FleetError for a change that PVE would refuse half way."""
-
-    def written(self, update: AnyUpdate) -> list[Step]:
-        """Return the steps that write options, in the order that PVE needs."""
-        raise NotImplementedError
-
-    def migrate(self, update: AnyUpdate, shared: Collection[str]) -> Step:
-        """Return the step that moves the guest to its node. Raises Conflict, NotSupported."""
-        raise NotImplementedError
-
-    def waits(self, key: str, update: AnyUpdate) -> bool:
-        """Return whether the change of a key waits for a stop."""
-        raise NotImplementedError
-
-    def unconverted(self, actual: Actual, bases: Collection[str]) -> list[str]:
-        """Return the disks of a template that can become base volumes, but are not yet."""
-        return []
-
-    def add_hidden_values(
-        self,
-        update: AnyUpdate,
-        steps: Collection[Step],
-        before: dict[str, Any],
-        new_values: dict[str, Any],
-    ) -> None:
-        """Add values that the configuration does not show, before and after the change."""
 
     def still_desired(self, desired: AnyDesired, first: Actual, current: Actual) -> AnyDesired:
         """Return the desired guest for the rest of a plan; `first` is the guest before it."""
@@ -171,24 +125,19 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
         Raises FleetError for options that no change can set.
         """
-        start = self._start_of(desired, source)
-        change = self.changes(desired, start.target, new=not start.target)
-        return Intent(desired, start, change, self.applied(change, start.target), source)
-
-    def _start_of(self, desired: AnyDesired, source: Source) -> Actual:
-        """Return the guest that PVE creates from the source, without VMID and node; its
-        configuration is empty if nothing is copied.
-        """
         data: dict[str, Any] = {"description": ""}
         if desired.guest.name:
             data[self.kind.name_option] = desired.guest.name
         if source.archived is not None:
-            data |= {"storage": source.storage, "unique": 1}
             archived = source.archived_guest(self.kind, "")
-            return self.restored(archived, vmid=0, node="", data=data)
-        if source.template is not None:
-            return self.clone_of(source.template, vmid=0, node="", data=data)
-        return Actual(self.kind, 0, "", "stopped", live={}, target={})
+            data = {**self.restore_data(desired, source), "unique": 1, **data}
+            start = self.copy_of(archived, restored=True, vmid=0, node="", data=data)
+        elif source.template is not None:
+            start = self.copy_of(source.template, restored=False, vmid=0, node="", data=data)
+        else:
+            start = Actual(self.kind, 0, "", "stopped", live={}, target={})
+        change = self.changes(desired, start.target, new=not start.target)
+        return Intent(desired, start, change, self.applied(change, start.target), source)
 
     def changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
@@ -221,7 +170,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         become base volumes.
         """
         change = self.changes(desired, actual.target)
-        change = self.with_images(change, desired, actual.target, images or {})
+        change = with_images(change, desired, actual.target, images or {})
         return self.plan_change(
             desired, actual, change, shared=shared, creating=creating, bases=bases
         )
@@ -238,19 +187,24 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     ) -> Plan:
         """Return the plan of a change that was computed before, see `plan_update`."""
         power.require_possible_state(desired.guest, actual)
-        require_valid_data(self.kind, actual.label, change.sets)
+        if change.sets:
+            require_valid_data(self.kind, actual.label, change.sets)
         after = self.applied(change, actual.target)
-        stops = power.stops_first(desired.guest, actual)
+        replaces = desired.guest.replacement is not None and bool(change.drives.volumes)
+        stops = power.stops_first(desired.guest, actual) or (replaces and actual.running)
         running = actual.running and not stops
         update = self.update_type(desired, actual, change, after, running)
-        self.require_possible(update)
+        if change.keys or update.moves:
+            require_unprotected(desired, actual, update.taken)
+            require_one_tenant(desired.guest, actual, after)
+            update.require_possible()
         waiting = self._waiting(update)
         switch = power.finish(
             desired.guest,
             actual,
             running=running,
             waiting=bool(waiting),
-            unconverted=self.unconverted(actual, bases),
+            unconverted=unconverted_disks(actual, bases) if self.kind.converts_disks else (),
         )
         switch = [*isolate(desired.guest, actual), *switch]
         is_contested = creating is not None and creating.contested
@@ -270,7 +224,9 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         If the guest is being created, the last step removes its marker; it does nothing else if the
         guest is `contested`.
         """
-        written = self.written(update)
+        if not update.change.keys and not update.moves:
+            return [*update.renew_drive(), *to_pool(update.desired.guest, update.actual), *switch]
+        written = self._written(update)
         grown_later = update.change.drives.grown_later
         if grown_later:
             # The size of an imported disk is known once it exists.
@@ -282,7 +238,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
             is_alone = not others and not update.moves and not contested
             if written[0].is_task or not is_alone:
                 # The marker is removed when no other step is left that could be interrupted.
-                written = self.written(update.without("description"))
+                written = self._written(update.without("description"))
                 node = update.desired.guest.node or update.actual.node
                 notes_image = update.notes_image
                 last = [
@@ -293,8 +249,23 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
             steps += grow(update.actual, grown_later)
         steps += to_pool(update.desired.guest, update.actual)
         if update.moves:
-            steps.append(self.migrate(update, shared))
+            steps.append(update.migrate(shared))
         return [*steps, *disk_steps_on_target, *switch, *last]
+
+    def _written(self, update: AnyUpdate) -> list[Step]:
+        """Return the steps that write options. The protection is lifted before disks are taken
+        away, and set after that.
+        """
+        protection = update.change.sets.get("protection")
+        if protection is None or not update.taken:
+            return [*update.written(first=True), *update.renew_drive()]
+        rest = update.without("protection")
+        switch = switch_protection(update.actual, protection)
+        if protection == "0":
+            steps = [switch, *rest.written(first=False)]
+        else:
+            steps = [*rest.written(first=True), switch]
+        return [*steps, *rest.renew_drive()]
 
     def _disk_steps(self, update: AnyUpdate, *, is_written: bool) -> tuple[list[Step], list[Step]]:
         """Return the steps that move and grow disks before a migration, and those after it.
@@ -327,19 +298,18 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         keys = None if building else update.change.keys
         before = self.kind.formatted(actual.target, keys)
         new_values = self.kind.formatted(update.after, keys)
-        self.add_hidden_values(update, steps, before, new_values)
+        update.add_hidden_values(steps, before, new_values)
         _add_place(update, before, new_values)
-        conversions = [step for step in steps if step.action == "template"]
-        converted = [str(step.data["disk"]) for step in conversions if "disk" in step.data]
-        if converted:
-            before["unconverted_disks"] = converted
+        actions = {step.action for step in steps}
+        if "template" in actions and actual.template:
+            conversions = [step for step in steps if step.action == "template"]
+            before["unconverted_disks"] = [str(step.data["disk"]) for step in conversions]
             new_values["unconverted_disks"] = []
-        if "isolate" in [step.action for step in steps]:
+        if "isolate" in actions:
             before["isolated"] = False
             new_values["isolated"] = True
         restarts = power.is_restart(steps)
-        resets = "reset" in [step.action for step in steps]
-        if restarts or resets:
+        if restarts or "reset" in actions:
             before["restarted"] = False
             new_values["restarted"] = True
         status = power.status_after(update.desired.guest, actual)
@@ -367,7 +337,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         update = self.update_type(desired, actual, change, after, actual.running)
         before = self.kind.formatted(actual.target, change.keys)
         new_values = self.kind.formatted(after, change.keys)
-        self.add_hidden_values(update, (), before, new_values)
+        update.add_hidden_values((), before, new_values)
         _add_place(update, before, new_values)
         status = power.status_after(desired.guest, actual)
         if status != actual.status:
@@ -385,7 +355,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
             if live.get(key) == update.after.get(key):
                 continue
             if key in update.change.keys:
-                waits = self.waits(key, update)
+                waits = update.waits(key)
             else:
                 waits = live.get(key) != target.get(key)
             if waits:
@@ -403,12 +373,28 @@ def require_valid_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
         return
     reasons = [f"{key}: {reason}" for key, reason in sorted(refused.items())]
     raise ValidationFailed(
-        attempted=f"{label} could not be planned",
-        answer="; ".join(reasons),
-        next_step="Correct these options; the reasons are PVE's",
-        reason=", ".join(sorted(refused)),
+        f"{label} could not be planned: {'; '.join(reasons)}",
+        "Correct these options; the reasons are PVE's",
+        ", ".join(sorted(refused)),
         parameters=refused,
     )
+
+
+def unconverted_disks(actual: Actual, bases: Collection[str]) -> list[str]:
+    """Return the disks of a template that an interrupted conversion did not convert, by slot.
+
+    `bases` are the storages with base volumes. PVE marks the guest as a template, and then converts
+    one disk after the other (qemu-server: API2/Qemu.pm, template; QemuServer.pm, template_create).
+    """
+    if not actual.template:
+        return []
+    found: list[str] = []
+    for slot, disk in actual.kind.disks_in(actual.live).items():
+        storage, colon, volume = disk.get("file", "").partition(":")
+        is_base = volume.rpartition("/")[2].startswith(("base-", "basevol-"))
+        if colon and storage in bases and not is_base:
+            found.append(slot)
+    return sorted(found)
 
 
 def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> list[Step]:

@@ -45,35 +45,25 @@ _HIBERNATE_TIMEOUT = 600
 def require_possible_state(desired: Guest, actual: Actual | None) -> None:
     """Raise if a VM cannot reach the desired state: a template does not run, for example."""
     if actual is None:
-        _require_creating(desired)
+        if desired.state not in CREATING:
+            raise ValidationFailed(
+                f"{desired.label} could not become {desired.state}: there is no such VM",
+                "Create it first, with state=present or state=started",
+                "unknown VM",
+            )
         return
     attempted = f"{actual.label} could not become {desired.state}"
     suits_template = desired.state in _OF_TEMPLATES
     if actual.template and not suits_template:
         raise Conflict(
-            attempted=attempted,
-            answer="it is a template",
-            next_step="Clone it, and start the clone",
-            reason="template",
+            f"{attempted}: it is a template", "Clone it, and start the clone", "template"
         )
     if desired.state in _NEED_RUNNING and _is_off(desired, actual):
         raise Conflict(
-            attempted=attempted,
-            answer=f"it is {actual.status}",
-            next_step="Start it first, with state=started",
-            reason="not running",
+            f"{attempted}: it is {actual.status}",
+            "Start it first, with state=started",
+            "not running",
         )
-
-
-def _require_creating(desired: Guest) -> None:
-    if desired.state in CREATING:
-        return
-    raise ValidationFailed(
-        attempted=f"{desired.label} could not become {desired.state}",
-        answer="there is no such VM",
-        next_step="Create it first, with state=present or state=started",
-        reason="unknown VM",
-    )
 
 
 def _is_off(desired: Guest, actual: Actual) -> bool:
@@ -89,8 +79,18 @@ def stops_first(desired: Guest, actual: Actual) -> bool:
 
 
 def stop(actual: Actual, desired: Guest, *, hard: bool = False) -> Step:
-    """Return the step that stops a running VM: a shutdown with a deadline, or a stop at once."""
-    return _Steps(actual).stop(desired, hard=hard)
+    """Return the step that stops a running VM: a shutdown with a deadline, or a stop at once. PVE
+    does not shut down a paused VM.
+    """
+    is_patient = desired.shutdown_timeout > 0
+    can_answer = actual.status == "running"
+    if hard or not (is_patient and can_answer):
+        return _power(actual, "stop", f"Stop {actual.label}", timeout=_STOP_TIMEOUT)
+    data: dict[str, Any] = {"timeout": desired.shutdown_timeout}
+    if desired.force:
+        data["forceStop"] = 1
+    timeout = desired.shutdown_timeout + 60
+    return _power(actual, "shutdown", f"Shut down {actual.label}", data, timeout=timeout)
 
 
 def will_start(desired: Guest) -> bool:
@@ -99,8 +99,8 @@ def will_start(desired: Guest) -> bool:
 
 
 def wake(actual: Actual) -> Step:
-    """Return the step that starts a hibernated VM on its node."""
-    return _Steps(actual).power("start", f"Start {actual.label}")
+    """Return the step that starts a VM on its node."""
+    return _power(actual, "start", f"Start {actual.label}")
 
 
 def reboots(desired: Guest, *, waiting: bool) -> bool:
@@ -153,18 +153,16 @@ def finish(
     `running` is whether the VM runs until then, `waiting` whether changes wait for a stop,
     `unconverted` are the disks of a template that are not base volumes yet.
     """
-    step = _Steps(replace(actual, node=desired.node or actual.node))
+    actual = replace(actual, node=desired.node or actual.node)
     if desired.state == "template":
         if actual.template:
-            return [step.convert(slot) for slot in unconverted]
-        return [step.convert()]
+            return [_convert(actual, slot) for slot in unconverted]
+        return [_convert(actual)]
     if running and reboots(desired, waiting=waiting):
-        return step.restart(desired)
+        return _restart(actual, desired)
     if running:
-        return step.switch(desired.state)
-    if will_start(desired):
-        return [step.power("start", f"Start {step.label}")]
-    return []
+        return _switch(actual, desired.state)
+    return [wake(actual)] if will_start(desired) else []
 
 
 def status_after(desired: Guest, actual: Actual) -> str:
@@ -175,96 +173,63 @@ def status_after(desired: Guest, actual: Actual) -> str:
     return _AFTER.get(desired.state, actual.status)
 
 
-class _Steps:
-    """The power steps of a VM on one node."""
+def _power(
+    actual: Actual,
+    action: str,
+    summary: str,
+    data: dict[str, Any] | None = None,
+    *,
+    timeout: int | None = None,
+) -> Step:
+    path = (*actual.path, "status", action)
+    return Step(action, summary, method="POST", path=path, data=data or {}, timeout=timeout)
 
-    def __init__(self, actual: Actual) -> None:
-        self.base = actual.path
-        self.status = actual.status
-        self.label = actual.label
-        self.template_is_task = actual.kind.template_is_task
 
-    def power(
-        self,
-        action: str,
-        summary: str,
-        data: dict[str, Any] | None = None,
-        *,
-        timeout: int | None = None,
-    ) -> Step:
-        return Step(
-            action,
-            summary,
-            method="POST",
-            path=(*self.base, "status", action),
-            data=data or {},
-            timeout=timeout,
-        )
+def _restart(actual: Actual, desired: Guest) -> list[Step]:
+    """Return the steps that restart the VM and so apply the options that wait for a stop.
 
-    def stop(self, desired: Guest, *, hard: bool = False) -> Step:
-        """Return the step that stops the VM. PVE does not shut down a paused VM."""
-        is_patient = desired.shutdown_timeout > 0
-        can_answer = self.status == "running"
-        if hard or not (is_patient and can_answer):
-            return self.power("stop", f"Stop {self.label}", timeout=_STOP_TIMEOUT)
-        data: dict[str, Any] = {"timeout": desired.shutdown_timeout}
-        if desired.force:
-            data["forceStop"] = 1
-        return self.power(
-            "shutdown", f"Shut down {self.label}", data, timeout=desired.shutdown_timeout + 60
-        )
+    PVE's reboot cannot be forced (qemu-server, API2/Qemu.pm: vm_reboot has no forceStop and refuses
+    a paused VM). A forced restart is therefore a stop and a start; without force, a paused VM is
+    resumed first.
+    """
+    if desired.force or desired.shutdown_timeout == 0:
+        return [stop(actual, desired), wake(actual)]
+    data = {"timeout": desired.shutdown_timeout}
+    timeout = desired.shutdown_timeout + 120
+    reboot = _power(actual, "reboot", f"Reboot {actual.label}", data, timeout=timeout)
+    if actual.status == "running":
+        return [reboot]
+    return [_power(actual, "resume", f"Resume {actual.label}"), reboot]
 
-    def restart(self, desired: Guest) -> list[Step]:
-        """Return the steps that restart the VM and so apply the options that wait for a stop.
 
-        PVE's reboot cannot be forced (qemu-server, API2/Qemu.pm: vm_reboot has no forceStop and
-        refuses a paused VM). A forced restart is therefore a stop and a start; without force, a
-        paused VM is resumed first.
-        """
-        is_forced = desired.force or desired.shutdown_timeout == 0
-        if is_forced:
-            start = self.power("start", f"Start {self.label}")
-            return [self.stop(desired), start]
-        reboot = self.power(
-            "reboot",
-            f"Reboot {self.label}",
-            {"timeout": desired.shutdown_timeout},
-            timeout=desired.shutdown_timeout + 120,
-        )
-        if self.status == "running":
-            return [reboot]
-        resume = self.power("resume", f"Resume {self.label}")
-        return [resume, reboot]
+def _switch(actual: Actual, state: str) -> list[Step]:
+    """Return the step that brings a running VM to a state; no step if it has that state."""
+    label = actual.label
+    if state == "reset":
+        return [_power(actual, "reset", f"Reset {label}")]
+    if state == "hibernated":
+        data, timeout = {"todisk": 1}, _HIBERNATE_TIMEOUT
+        return [_power(actual, "suspend", f"Hibernate {label}", data, timeout=timeout)]
+    if state == "paused" and actual.status != "paused":
+        return [_power(actual, "suspend", f"Pause {label}")]
+    if state in ("started", "resumed") and actual.status != "running":
+        return [_power(actual, "resume", f"Resume {label}")]
+    return []
 
-    def switch(self, state: str) -> list[Step]:
-        """Return the step that brings a running VM to a state; no step if it has that state."""
-        if state == "reset":
-            return [self.power("reset", f"Reset {self.label}")]
-        if state == "hibernated":
-            hibernate = self.power(
-                "suspend", f"Hibernate {self.label}", {"todisk": 1}, timeout=_HIBERNATE_TIMEOUT
-            )
-            return [hibernate]
-        if state == "paused" and self.status != "paused":
-            return [self.power("suspend", f"Pause {self.label}")]
-        is_resumed = state in ("started", "resumed")
-        if is_resumed and self.status != "running":
-            return [self.power("resume", f"Resume {self.label}")]
-        return []
 
-    def convert(self, disk: str = "") -> Step:
-        """Return the final step that converts the VM, or one disk of a template; reread first."""
-        summary = f"Convert {self.label} into a template"
-        data: dict[str, Any] = {}
-        if disk:
-            summary = f"Convert {disk} of {self.label} into a base volume"
-            data = {"disk": disk}
-        return Step(
-            "template",
-            summary,
-            method="POST",
-            path=(*self.base, "template"),
-            data=data,
-            is_task=self.template_is_task,
-            reread=bool(disk),
-        )
+def _convert(actual: Actual, disk: str = "") -> Step:
+    """Return the final step that converts the VM, or one disk of a template; reread first."""
+    summary = f"Convert {actual.label} into a template"
+    data: dict[str, Any] = {}
+    if disk:
+        summary = f"Convert {disk} of {actual.label} into a base volume"
+        data = {"disk": disk}
+    return Step(
+        "template",
+        summary,
+        method="POST",
+        path=(*actual.path, "template"),
+        data=data,
+        is_task=actual.kind.template_is_task,
+        reread=bool(disk),
+    )

@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...._foundation.api.settings import ConnectionSettings
+from ...._foundation.cluster.placement import ADVICE_NETWORK
 from ...._foundation.cluster.site import require_own_bridges
 from ...._foundation.cluster.state import ClusterState, VmRow
 from ...._foundation.cluster.tenant import is_of_others, owns, parse_tags, tenants_of
@@ -19,14 +21,14 @@ from ...._foundation.core.errors import (
     Conflict,
     NotFound,
     NotSupported,
+    PermissionDenied,
     ValidationFailed,
 )
 from ...._foundation.core.formatting import first_of
 from ...._foundation.resource.plan import Plan
 from ...kinds.hardware import DesiredGuest
-from ...kinds.kind import Kind
+from ...kinds.kind import Kind, NicMtu
 from ...kinds.model import Actual, Guest
-from ...kinds.nics import NicMtu
 
 
 def require_bridges(
@@ -34,23 +36,33 @@ def require_bridges(
     existing: frozenset[str] | None,
     node: str,
     connection: ConnectionSettings,
+    networks: Mapping[str, str],
 ) -> None:
     """Raise ConfigurationError for a bridge that the node does not have.
 
-    `existing` are the bridges of the node, None if none is needed.
+    `existing` are the bridges of the node, None if none is needed. `networks` are the names of the
+    tenant's networks by their VNets.
     """
     require_own_bridges(connection, bridges)
     missing = set(bridges) - (existing or frozenset())
     if missing:
-        names = ", ".join(sorted(existing or ()))
+        names = ", ".join(sorted(existing or ())) or "no bridge"
+        name = min(missing)
+        if name in networks:
+            raise ConfigurationError(
+                f"Network '{networks[name]}' could not be used on node {node}: the tenant has no "
+                f"such network there, and the node has no VNet '{name}'",
+                ADVICE_NETWORK,
+                "unknown network",
+            )
         raise ConfigurationError(
-            attempted=f"Bridge '{min(missing)}' could not be used on node {node}",
-            answer=f"the node has {names or 'no bridge'}",
-            next_step=(
+            f"Bridge '{name}' could not be used on node {node}: the node has "
+            f"{names}{did_you_mean(name, existing or ())}",
+            (
                 "Name one of them; the token needs Sys.Audit on the node, or SDN.Use, to see a"
                 " bridge"
             ),
-            reason="unknown bridge",
+            "unknown bridge",
         )
 
 
@@ -94,12 +106,51 @@ def require_mtus(kind: Kind, label: str, nics: Iterable[NicMtu], mtus: Mapping[s
         if nic.mtu > maximum:
             answer = f"{nic.mtu} is more than the MTU {maximum} of bridge {nic.bridge}"
         raise ValidationFailed(
-            attempted=f"The MTU of {nic.nic} of {label} was refused",
-            answer=answer,
-            next_step="Choose another mtu, or change the MTU of the bridge"
+            f"The MTU of {nic.nic} of {label} was refused: {answer}",
+            "Choose another mtu, or change the MTU of the bridge"
             " (pve.fleet.node_network) or of its zone (pve.fleet.sdn)",
-            reason="mtu",
+            "mtu",
         )
+
+
+@dataclass(frozen=True)
+class PoolOwner:
+    """The tenant for which a pool was created, on which the tenant of a guest has no rights, or with
+    `is_sure` false, perhaps none.
+    """
+
+    tag: str
+    is_sure: bool
+
+
+def is_own_pool(guest: Guest, pool: str, cluster: ClusterState) -> bool:
+    """Return whether a pool has the name of the guest's tenant, or contains its guests (pure)."""
+    if guest.tenant_tag is None or pool == guest.tenant:
+        return True
+    return any(row.pool == pool and guest.tenant_tag in row.tags for row in cluster.guests)
+
+
+def require_own_pool(guest: Guest, owner: PoolOwner | None) -> None:
+    """Raise PermissionDenied for a guest in the pool of another tenant, whose logins would control
+    it (pure).
+    """
+    if owner is None:
+        return
+    name = owner.tag.removeprefix(guest.tenant_prefix)
+    reason = f"and tenant {guest.tenant} has no rights on it"
+    step = (
+        f"Set pool to the pool of tenant {guest.tenant}; for a pool of both tenants, set it as the"
+    )
+    step += f" pool of tenant {guest.tenant} in pve.fleet.tenant"
+    if not owner.is_sure:
+        reason = f"and this login cannot read whether tenant {guest.tenant} has rights on it"
+        step += ", or use a login with Sys.Audit on /access"
+    raise PermissionDenied(
+        f"{guest.label} was refused: pool {guest.pool} was created for tenant {name}, {reason}",
+        step,
+        "foreign pool",
+        details={"pool": guest.pool, "tenant": name},
+    )
 
 
 def require_pool(pool: str | None, pools: Collection[str] | None) -> None:
@@ -111,23 +162,22 @@ def require_pool(pool: str | None, pools: Collection[str] | None) -> None:
         return
     names = ", ".join(sorted(pools))
     raise ConfigurationError(
-        attempted=f"Pool '{pool}' could not be used",
-        answer=f"pools are {names or 'none that this token may see'}{did_you_mean(pool, pools)}",
-        next_step="Name one of them, or create the pool first: playbook pve.fleet.tenant creates"
-        " the pools of all tenants of an estate, module pve.fleet.pool a single one",
-        reason="unknown pool",
+        f"Pool '{pool}' could not be used: pools are "
+        f"{names or 'none that this token may see'}{did_you_mean(pool, pools)}",
+        "Name one of them, or create the pool first: playbook pve.fleet.tenant creates"
+        " a tenant with its pool, module pve.fleet.pool creates a pool alone",
+        "unknown pool",
     )
 
 
 def require_template_wanted(desired: Guest, actual: Actual, plan: Plan) -> None:
-    """Raise Conflict if a task without state=template would change a template."""
-    if not actual.template or desired.state == "template" or not plan.changed:
+    """Raise Conflict if a task without state=template would change this template."""
+    if desired.state == "template" or not plan.changed:
         return
     raise Conflict(
-        attempted=f"{actual.label} was not changed",
-        answer="it is a template",
-        next_step="Set state=template to change it, or choose another name or vmid",
-        reason="template",
+        f"{actual.label} was not changed: it is a template",
+        "Set state=template to change it, or choose another name or vmid",
+        "template",
     )
 
 
@@ -138,10 +188,10 @@ def require_unprotected(desired: DesiredGuest, actual: Actual, taken: Collection
     if not is_protected or is_lifted or not taken:
         return
     raise Conflict(
-        attempted=f"{', '.join(sorted(taken))} of {actual.label} was not changed",
-        answer=f"the {actual.kind.noun} is protected, so that its drives cannot be taken away",
-        next_step="Set protection=false in the same task to lift the protection",
-        reason="protected",
+        f"{', '.join(sorted(taken))} of {actual.label} was not changed: the {actual.kind.noun} is "
+        "protected, so that its drives cannot be taken away",
+        "Set protection=false in the same task to lift the protection",
+        "protected",
     )
 
 
@@ -154,10 +204,10 @@ def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str])
     if len(tenants_after) < 2 or not added:
         return
     raise Conflict(
-        attempted=f"{actual.label} was not changed",
-        answer=f"it would have the tags of several tenants: {', '.join(tenants_after)}",
-        next_step="Remove the tag of the tenant that it leaves first",
-        reason="several tenants",
+        f"{actual.label} was not changed: it would have the tags of several tenants: "
+        f"{', '.join(tenants_after)}",
+        "Remove the tag of the tenant that it leaves first",
+        "several tenants",
     )
 
 
@@ -166,10 +216,10 @@ def raise_for_version(
 ) -> NoReturn:
     """Raise NotSupported for options that the server's version of PVE does not accept."""
     raise NotSupported(
-        attempted=f"{label} could not be planned",
-        answer=f"the server is PVE {version}, which does not take {', '.join(causes)}",
-        next_step="Leave that out for this server, or use a server whose version takes it",
-        reason=", ".join(sorted(refused)),
+        f"{label} could not be planned: the server is PVE {version}, which does not take "
+        f"{', '.join(causes)}",
+        "Leave that out for this server, or use a server whose version takes it",
+        ", ".join(sorted(refused)),
         parameters=refused,
         details={"version": version},
     )
@@ -180,11 +230,10 @@ def require_creation(desired: Guest, cluster: ClusterState) -> None:
     if desired.create:
         return
     raise NotFound(
-        attempted=f"{desired.label} was not created",
-        answer=f"create is false, and there is no such {desired.kind.noun}"
-        f"{remark_on_similar(desired, cluster)}",
-        next_step="Correct name, vmid or tenant, or leave create out",
-        reason="create",
+        f"{desired.label} was not created: create is false, and there is no such "
+        f"{desired.kind.noun}{remark_on_similar(desired, cluster)}",
+        "Correct name, vmid or tenant, or leave create out",
+        "create",
     )
 
 
@@ -218,8 +267,8 @@ def require_name_free(desired: Guest, others: Iterable[VmRow], verb: str = "crea
             continue
         other = desired.kind.other.noun
         raise Conflict(
-            attempted=f"{desired.label} was not {verb}",
-            answer=f"a {other} has that name: {row.vmid} on node {row.node}",
-            next_step=f"Choose another name, or remove that {other} first",
-            reason="name taken",
+            f"{desired.label} was not {verb}: a {other} has that name: {row.vmid} on node "
+            f"{row.node}",
+            f"Choose another name, or remove that {other} first",
+            "name taken",
         )
