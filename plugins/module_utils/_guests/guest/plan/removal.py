@@ -31,10 +31,10 @@ def require_named_so(desired: Guest, actual: Actual) -> None:
         return
     noun = actual.kind.noun
     raise Conflict(
-        attempted=f"{noun[0].upper()}{noun[1:]} {actual.vmid} was not removed",
-        answer=f"it is '{actual.name}' and not '{name}'",
-        next_step=f"Name the {noun} you mean by its vmid or its name alone",
-        reason="name differs",
+        f"{noun[0].upper()}{noun[1:]} {actual.vmid} was not removed: it is '{actual.name}' and "
+        f"not '{name}'",
+        f"Name the {noun} you mean by its vmid or its name alone",
+        "name differs",
     )
 
 
@@ -49,7 +49,12 @@ def plan_absent(desired: DesiredGuest, actual: Actual) -> Plan:
     """Return the plan that removes a guest with its disks. Raises Conflict for a protected one."""
     steps: list[Step] = []
     if actual.live.get("protection") == "1":
-        _require_lifted(desired, actual)
+        if desired.hardware.scalars.get("protection") != "0":
+            raise Conflict(
+                f"{actual.label} was not removed: it is protected",
+                "Set protection=false in the same task to lift the protection",
+                "protected",
+            )
         steps.append(switch_protection(actual, "0"))
     if actual.running:
         steps.append(power.stop(actual, desired.guest, hard=not desired.guest.graceful))
@@ -61,15 +66,3 @@ def plan_absent(desired: DesiredGuest, actual: Actual) -> Plan:
     before["node"] = actual.node
     before["status"] = actual.status
     return Plan(tuple(steps), before, {})
-
-
-def _require_lifted(desired: DesiredGuest, actual: Actual) -> None:
-    """Raise Conflict if a guest to remove is protected and the task does not lift that."""
-    if desired.hardware.scalars.get("protection") == "0":
-        return
-    raise Conflict(
-        attempted=f"{actual.label} was not removed",
-        answer="it is protected",
-        next_step="Set protection=false in the same task to lift the protection",
-        reason="protected",
-    )

@@ -2,19 +2,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The steps of an update that VMs and containers share: their requests and summaries (pure)."""
+"""The steps of an update that VMs and containers share, and the steps for user data and the
+cloud-init drive: their requests and summaries (pure).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from ...._foundation.core.errors import Conflict
 from ...._foundation.core.quantities import render_size
-from ...._foundation.resource.plan import Step
+from ...._foundation.plans.requests import STAND_IN
+from ...._foundation.resource.plan import Plan, Step
 from ...kinds.config.change import ConfigChange
-from ...kinds.hardware import AnyDesired, Disk
+from ...kinds.hardware import AnyDesired, Disk, Snippet
+from ...kinds.marker import join_notes, split_notes
 from ...kinds.model import Actual, Guest
 
 AnyUpdate = TypeVar("AnyUpdate", bound="PlannedUpdate[Any]")
@@ -61,6 +66,50 @@ class PlannedUpdate(Generic[AnyDesired]):
         """Whether the update notes the image of a replaced disk in a finished guest."""
         is_replaced = self.desired.guest.replacement is not None and self.notes is not None
         return is_replaced and not self.ends_building
+
+    @property
+    def taken(self) -> set[str]:
+        """The disks that the update removes or detaches."""
+        detached = filter(self.actual.kind.volume_option.match, self.change.deletes)
+        return {*self.change.drives.removed, *detached}
+
+    def require_possible(self) -> None:
+        """Raise FleetError for a change that PVE would refuse half way."""
+
+    def written(self, *, first: bool) -> list[Step]:
+        """Return the steps that write options and remove disks, in the order that PVE needs.
+
+        `first` is set for the first write of the plan: the digest is valid only for it.
+        """
+        raise NotImplementedError
+
+    def migrate(self, shared: Collection[str]) -> Step:
+        """Return the step that moves the guest to its node. Raises Conflict, NotSupported."""
+        raise NotImplementedError
+
+    def waits(self, key: str) -> bool:
+        """Return whether the change of a key waits for a stop."""
+        return self.waits_for(key, self.actual.live)
+
+    def waits_for(self, key: str, live: Mapping[str, str]) -> bool:
+        """Return whether the change of a key waits for a stop of a guest with these running
+        options. Growing and moving is live; only the other sub-keys that are written can wait.
+        """
+        drives, value = self.change.drives, self.after.get(key)
+        if key in {*drives.grown, *drives.moved}:
+            if key not in drives.sets:
+                return False
+            value = drives.sets[key]
+        return self.actual.kind.waits_for_stop(key, self.actual.live.get(key), value, live)
+
+    def renew_drive(self) -> list[Step]:
+        """Return the steps that write the cloud-init drive again; only VMs have one."""
+        return []
+
+    def add_hidden_values(
+        self, steps: Collection[Step], before: dict[str, Any], new_values: dict[str, Any]
+    ) -> None:
+        """Add values that the configuration does not show, before and after the change."""
 
     def without(self: AnyUpdate, option: str) -> AnyUpdate:
         """Return the update with one option removed from its change."""
@@ -154,10 +203,12 @@ def move_disks(update: PlannedUpdate[Any], moved: Mapping[str, str]) -> list[Ste
     """Return the steps that move disks to other storages, by slot."""
     actual, hardware = update.actual, update.desired.hardware
     request, option = actual.kind.move_request
-    formats = {disk.slot: {"format": disk.format} for disk in hardware.disks if disk.format}
+    disks = {disk.slot: disk for disk in hardware.disks}
     steps: list[Step] = []
     for slot, storage in sorted(moved.items()):
-        more = {**hardware.move_limits.get(slot, {}), **formats.get(slot, {})}
+        disk = disks.get(slot, Disk(slot))
+        limits = {"bwlimit": disk.bwlimit, "format": disk.format or None}
+        more = {name: value for name, value in limits.items() if value is not None}
         step = Step(
             "move_disk",
             f"Move {slot} of {actual.label} to storage {storage}",
@@ -221,10 +272,9 @@ def require_migration_allowed(desired: Guest, actual: Actual) -> None:
     if desired.migrate:
         return
     raise Conflict(
-        attempted=f"{actual.label} was not moved",
-        answer=f"node {desired.node} is asked for and migrate is false",
-        next_step="Allow the move with migrate=true, or leave node out",
-        reason="node differs",
+        f"{actual.label} was not moved: node {desired.node} is asked for and migrate is false",
+        "Allow the move with migrate=true, or leave node out",
+        "node differs",
     )
 
 
@@ -303,10 +353,6 @@ def writes_notes_only(step: Step) -> bool:
     return written == {"description"}
 
 
-FIREWALL = "FIREWALL"
-"""The method of a step that stands for the writes of a guest's firewall."""
-
-
 def isolate(desired: Guest, actual: Actual) -> list[Step]:
     """Return the step that writes the firewall of a guest; none if nothing is left to do.
 
@@ -322,9 +368,101 @@ def isolate(desired: Guest, actual: Actual) -> list[Step]:
     data = {
         "label": moved.label,
         "group": isolation.group,
-        "members": isolation.members,
+        "members": [" ".join((nic, *ips)) for nic, ips in sorted(isolation.members.items())],
         "tag": desired.tenant_tag,
         "prefix": desired.tenant_prefix,
     }
     path = (*moved.path, "firewall")
-    return [Step("isolate", summary, FIREWALL, path, data, is_task=False)]
+    return [Step("isolate", summary, STAND_IN, path, data, is_task=False)]
+
+
+# Actions that write the cloud-init drive of a running VM again, or lead to a start that does.
+_RENEWING = frozenset(("reboot", "shutdown", "stop"))
+
+
+def with_user_data(plan: Plan, snippet: Snippet | None, actual: Actual | None, node: str) -> Plan:
+    """Return the plan with the file written first, unless it already has the content (pure).
+
+    `node` is the future node of the VM. The cloud-init drive of a running VM is written again; the
+    drive of any other VM is written when it starts.
+    """
+    if snippet is None or not snippet.is_written:
+        return plan
+    steps = [write_step(snippet, node)]
+    actions = [step.action for step in plan.steps]
+    renewed_first = _RENEWING.intersection(actions[:1])
+    is_renewed = "cloudinit" in actions or bool(renewed_first)
+    runs = actual is not None and actual.running
+    if actual is not None and runs and not is_renewed:
+        # The mark is written before the file: if this run ends in between, the next run writes the
+        # drive.
+        steps = [
+            mark(actual),
+            *steps,
+            regenerate(actual),
+            replace(unmark(actual), reread=bool(plan.steps)),
+        ]
+    steps += plan.steps
+    before = dict(plan.before)
+    if actual is not None:
+        before["user_data"] = fingerprint(snippet.now)
+    after = {**plan.after, "user_data": fingerprint(snippet.content)}
+    return replace(plan, steps=tuple(steps), before=before, after=after)
+
+
+def fingerprint(content: str | None) -> str | None:
+    """Return user data in the form of a diff: a fingerprint, because it may contain secrets."""
+    if content is None:
+        return None
+    digest = hashlib.sha256(content.encode())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def write_step(snippet: Snippet, node: str) -> Step:
+    """Return the step that writes the file."""
+    is_new = snippet.now is None
+    data = {"content": snippet.content, "volume": snippet.volume, "node": node, "new": is_new}
+    return Step(
+        "snippet",
+        f"Write user data to {snippet.file}",
+        "FILE",
+        (snippet.file,),
+        data,
+        is_task=False,
+    )
+
+
+def marked_notes(actual: Actual, notes: str | None = None) -> str:
+    """Return the notes, or new ones, with the mark that the cloud-init drive is stale."""
+    if notes is None:
+        notes = actual.target.get("description")
+    text, marker = split_notes(notes)
+    return join_notes(text, replace(marker, stale=True))
+
+
+def mark(actual: Actual) -> Step:
+    """Return the step that marks the cloud-init drive as stale, before its data changes."""
+    data = with_digest({"description": marked_notes(actual)}, actual)
+    return config_step(actual, f"Mark the cloud-init drive of {actual.label} as outdated", data)
+
+
+def unmark(actual: Actual, notes: str | None = None) -> Step:
+    """Return the step that removes that mark once the drive is written; `notes` are new ones."""
+    if notes is None:
+        notes = join_notes(actual.notes, replace(actual.marker, stale=False))
+    summary = f"Mark the cloud-init drive of {actual.label} as current"
+    return config_step(actual, summary, notes_data(notes))
+
+
+def regenerate(actual: Actual) -> Step:
+    """Return the step that writes the cloud-init drive of a running VM again.
+
+    At a start PVE writes it anyway.
+    """
+    return Step(
+        "cloudinit",
+        f"Regenerate the cloud-init drive of {actual.label}",
+        method="PUT",
+        path=(*actual.path, "cloudinit"),
+        is_task=False,
+    )
