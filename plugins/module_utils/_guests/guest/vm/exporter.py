@@ -15,15 +15,13 @@ from ...._foundation.resource.plan import Step
 from ...._foundation.spec.vm import vm_spec
 from ...kinds.model import Actual
 from ...kinds.vm.config.actual import DRIVE, is_disk
-from ..export.exporter import ClusterContext, Exporter
-from ..export.settings import Config, SettingGroup, parsed
+from ..export.settings import ClusterContext, Config, Exporter, SettingGroup, parsed
 from ..plan.origin import require_origin
-from .export.cloud_init import cloud_init_pieces, secrets_of
-from .export.devices import device_pieces
+from .desired.parse import read_options
+from .export.devices import cloud_init_pieces, device_pieces, secrets_of
 from .export.hardware import hardware_pieces
 from .plan.refusals.options import unknown_names
 from .plan.update import plan_update
-from .run import read_vm_options
 
 
 class VmExporter(Exporter):
@@ -58,7 +56,7 @@ class VmExporter(Exporter):
     def steps(
         self, given: Mapping[str, Any], actual: Actual, around: ClusterContext
     ) -> tuple[Step, ...] | str:
-        desired = read_vm_options(given).desired
+        desired = read_options(given).desired
         require_origin(desired.guest, actual, around.cluster)
         plan = plan_update(desired, actual, bases=around.bases)
         for name in unknown_names(desired):

@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The disks, CD drives and NICs of a VM as options of module vms (pure)."""
+"""The disks, CD drives, NICs and the cloud-init of a VM as options of module vms (pure).
+
+A VM without a cloud-init drive has its settings under PVE's own names: the option C(cloud_init)
+would add the drive. Passwords are left out, because PVE does not return them.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from typing import Any
 
 from ....._foundation.core import validate
 from ....._foundation.core.quantities import MIB, read_size, render_size
+from ....._foundation.schema.formats import rule_of
 from ....._foundation.spec.generated.vm_rules import SCALARS
-from ....kinds.vm.config.actual import DRIVE, is_cd, is_cloud_init, storage_of
+from ....kinds.vm.config.actual import DRIVE, decode_keys, is_cd, is_cloud_init, storage_of
 from ...export.settings import (
     Config,
     InexpressibleSetting,
@@ -23,23 +28,42 @@ from ...export.settings import (
     item_of,
     parsed,
     piece,
+    typed,
 )
-from .hardware import differing
+from .hardware import differing, is_default
 
-_NIC = re.compile(r"^net\d+$")
-_UNUSED = re.compile(r"^unused\d+$")
-_ADDRESSES = re.compile(r"^ipconfig\d+$")
-_FILE = re.compile(r"\.(raw|qcow2|vmdk)$")
+_NIC = re.compile(r"^net\d+\Z")
+
+
+_UNUSED = re.compile(r"^unused\d+\Z")
+
+
+_ADDRESSES = re.compile(r"^ipconfig\d+\Z")
+
+
+_FILE = re.compile(r"\.(raw|qcow2|vmdk)\Z")
+
+
 # Sub-keys that follow from the volume.
 _OF_VOLUME = frozenset(("file", "volume", "size", "format", "import-from", "media"))
+
+
 # Defaults of a new firmware disk, and the defaults of missing sub-keys (QemuServer.pm, OVMF.pm).
 _NEW_FIRMWARE = {"efitype": "4m", "pre-enrolled-keys": "1", "version": "v2.0"}
+
+
 _OLD_FIRMWARE: Mapping[str, Mapping[str, str]] = {
     "efidisk0": {"efitype": "2m", "pre-enrolled-keys": "0"},
     "tpmstate0": {"version": "v1.2"},
 }
+
+
 _NO_EFI_DISK = {"name": "efidisk0", "state": "absent"}
+
+
 _IP = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
+
+
 _OUTSIDE = "it is not a volume of a storage"
 
 
@@ -48,8 +72,15 @@ def device_pieces(config: Config) -> Iterator[SettingGroup]:
     for slot in _sorted(DRIVE, config):
         drive = parsed(slot, config[slot])
         if not is_cloud_init(drive):
-            yield _drive(slot, config[slot], drive)
-    yield from _firmware(config)
+            omitted = (InexpressibleSetting(slot, config[slot]),)
+            name_alone = SettingAlternative({"disks": [{"name": slot}]}, omitted)
+            if is_cd(drive):
+                best = _cd(slot, drive)
+            else:
+                best = _disk(slot, drive)
+            yield SettingGroup((best, name_alone), omitted)
+    if config.get("bios") == "ovmf" and "efidisk0" not in config:
+        yield piece("efidisk0", "", {"disks": [_NO_EFI_DISK]})
     for key in _sorted(_NIC, config):
         yield _nic(key, config)
     for key in _sorted(_UNUSED, config):
@@ -68,24 +99,6 @@ def _by_number(key: str) -> tuple[str, int]:
     kind = key.rstrip("0123456789")
     number = key.removeprefix(kind)
     return kind, int(number)
-
-
-def _firmware(config: Config) -> Iterator[SettingGroup]:
-    """Yield a setting for a VM with UEFI but without an EFI disk: otherwise a run would add one."""
-    if config.get("bios") != "ovmf" or "efidisk0" in config:
-        return
-    yield piece("efidisk0", "", {"disks": [_NO_EFI_DISK]})
-
-
-def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
-    """Return a drive; only its name if its options cannot be expressed."""
-    omitted = (InexpressibleSetting(slot, text),)
-    name_alone = SettingAlternative({"disks": [{"name": slot}]}, omitted)
-    if is_cd(drive):
-        best = _cd(slot, drive)
-    else:
-        best = _disk(slot, drive)
-    return SettingGroup((best, name_alone), omitted)
 
 
 def _cd(slot: str, drive: Mapping[str, str]) -> SettingAlternative:
@@ -110,7 +123,8 @@ def _disk(slot: str, drive: Mapping[str, str]) -> SettingAlternative:
         omitted.append(InexpressibleSetting(slot, volume, _OUTSIDE))
     else:
         item["storage"] = storage
-    size = _size(slot, drive)
+    # PVE decides the size of a firmware disk
+    size = 0 if slot in _OLD_FIRMWARE else read_size(drive.get("size")) or 0
     if size >= MIB:
         item["size"] = render_size(size)
     elif size:
@@ -123,13 +137,6 @@ def _disk(slot: str, drive: Mapping[str, str]) -> SettingAlternative:
         item["format"] = drive["format"]
     item.update(_options(slot, drive))
     return SettingAlternative({"disks": [item]}, tuple(omitted))
-
-
-def _size(slot: str, drive: Mapping[str, str]) -> int:
-    """Return the size of a disk in bytes, 0 if it is unknown or PVE decides it."""
-    if slot in _OLD_FIRMWARE:
-        return 0
-    return read_size(drive.get("size")) or 0
 
 
 def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
@@ -150,7 +157,18 @@ def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
 
 def _nic(key: str, config: Config) -> SettingGroup:
     """Return a NIC with its addresses, or without them if they cannot be expressed."""
-    nic = {"name": key, **_nic_options(key, config[key])}
+    values = differing(key, parsed(key, config[key]))
+    if values.get("model") == "virtio":
+        del values["model"]
+    trunks = values.pop("trunks", "")
+    item = item_of(SCALARS["nics"], key, values)
+    if trunks:
+        item["trunks"] = trunks.split(";")
+    if "bridge" not in item:
+        # otherwise a new NIC gets a bridge
+        others = item.get("options", {})
+        item["options"] = {"bridge": "", **others}
+    nic = {"name": key, **item}
     omitted = InexpressibleSetting(key, config[key])
     alone = SettingAlternative({"nics": [nic]})
     address_key = key.replace("net", "ipconfig")
@@ -170,17 +188,98 @@ def _nic(key: str, config: Config) -> SettingGroup:
     return SettingGroup((best, second), (omitted, addresses))
 
 
-def _nic_options(key: str, text: str) -> dict[str, Any]:
-    """Return the options of a NIC that differ from those of a new NIC."""
-    values = differing(key, parsed(key, text))
-    if values.get("model") == "virtio":
-        del values["model"]
-    trunks = values.pop("trunks", "")
-    item = item_of(SCALARS["nics"], key, values)
-    if trunks:
-        item["trunks"] = trunks.split(";")
-    if "bridge" not in item:
-        # otherwise a new NIC gets a bridge
-        others = item.get("options", {})
-        item["options"] = {"bridge": "", **others}
-    return item
+_PASSWORD = "cipassword"
+
+
+_DEFAULT_DRIVE = "ide2"
+
+
+_NAMED_SLOTS = ("ide", "sata", "scsi")
+
+
+_NO_DRIVE = "without a cloud-init drive there is no option for it"
+
+
+def secrets_of(config: Config) -> tuple[str, ...]:
+    """Return the options whose values PVE does not return."""
+    return ("cloud_init.password",) if _PASSWORD in config else ()
+
+
+def cloud_init_pieces(config: Config) -> Iterator[SettingGroup]:
+    """Yield the pieces of a VM with this configuration."""
+    slots: list[str] = []
+    for slot in sorted(filter(DRIVE.match, config)):
+        if is_cloud_init(parsed(slot, config[slot])):
+            slots.append(slot)
+    for slot in slots[:1]:
+        text = config[slot]
+        storage = storage_of(parsed(slot, text))
+        options: dict[str, Any] = {"storage": storage}
+        is_named = slot.startswith(_NAMED_SLOTS)
+        if slot != _DEFAULT_DRIVE and is_named:
+            options["drive"] = slot
+        yield piece(slot, text, {"cloud_init": options})
+    for slot in slots[1:]:
+        yield piece(slot, config[slot], reason="a second cloud-init drive")
+    has_drive = bool(slots)
+    yield from _settings(config, has_drive=has_drive)
+    yield from _keys(config, has_drive=has_drive)
+    yield from _snippets(config, has_drive=has_drive)
+
+
+def _settings(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
+    """Yield the options of cloud-init that are scalars in PVE."""
+    for option, key in SCALARS["cloud_init"].items():
+        if key not in config or is_default(key, config[key]):
+            continue
+        text = config[key]
+        value = typed(text, rule_of(key) or {})
+        raw = {"options": {key: value}}
+        if option == "nameservers":
+            value = text.replace(",", " ").split()
+        yield _either(key, text, {option: value}, raw, has_drive=has_drive)
+
+
+def _either(
+    key: str, text: str, own: Mapping[str, Any], raw: Mapping[str, Any], *, has_drive: bool
+) -> SettingGroup:
+    """Return a setting as an option of cloud-init; without a drive only under PVE's own name."""
+    if has_drive:
+        return piece(key, text, {"cloud_init": own}, raw)
+    return piece(key, text, raw)
+
+
+def _keys(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
+    """Yield the SSH keys, without comments between them."""
+    if "sshkeys" not in config:
+        return
+    keys: list[str] = []
+    all_lost: list[InexpressibleSetting] = []
+    comments: list[InexpressibleSetting] = []
+    for line in decode_keys(config["sshkeys"]):
+        all_lost.append(InexpressibleSetting("sshkeys", line, _NO_DRIVE))
+        if line.startswith("#"):
+            comments.append(InexpressibleSetting("sshkeys", line, "a comment"))
+        else:
+            keys.append(line)
+    if not has_drive:
+        yield SettingGroup((), tuple(all_lost))
+        return
+    options = {"cloud_init": {"ssh_keys": keys}}
+    with_keys = SettingAlternative(options, tuple(comments))
+    without = InexpressibleSetting("sshkeys", config["sshkeys"], "not each line is a public key")
+    yield SettingGroup((with_keys,), (without,))
+
+
+def _snippets(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
+    if "cicustom" not in config:
+        return
+    text = config["cicustom"]
+    volumes = parsed("cicustom", text)
+    yield _either(
+        "cicustom",
+        text,
+        {"snippets": volumes},
+        {"options": {"cicustom": text}},
+        has_drive=has_drive,
+    )

@@ -20,9 +20,8 @@ from ....._foundation.core.quantities import MIB, render_size, whole_number
 from ....._foundation.schema.formats import format_of, rule_of, sub_keys_of
 from ....._foundation.schema.values import is_same_option
 from ....._foundation.spec.generated.vm_rules import PROPERTY_STRINGS, SCALARS
-from ....kinds.vm.config.boot import first_boot_order
-from ....kinds.vm.config.changes import NEW_VM
-from ....kinds.vm.model import VmHardware
+from ....kinds.hardware import VmHardware
+from ....kinds.vm.config.changes import NEW_VM, first_boot_order
 from ...export.settings import Config, SettingGroup, parsed, piece, raw, typed
 
 # Keys that PVE itself writes into a configuration; they are not settings.
@@ -38,7 +37,7 @@ _OWN = frozenset(
 _KNOWN = _OF_PVE.union(
     _OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values(), SCALARS["cloud_init"].values()
 )
-_DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)$")
+_DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)\Z")
 _MIN_MEMORY = 64
 _INTEGER = {"type": "integer"}
 _NOTHING = VmHardware()
@@ -46,7 +45,9 @@ _NOTHING = VmHardware()
 
 def hardware_pieces(config: Config) -> Iterator[SettingGroup]:
     """Yield the pieces of a VM with this configuration."""
-    yield _cores(config)
+    text = config.get("cores", "1")
+    options = {"cores": typed(text, _INTEGER)}
+    yield piece("cores", text, options)
     yield _memory(config)
     yield from _balloon(config)
     yield from _scalars(config)
@@ -55,7 +56,10 @@ def hardware_pieces(config: Config) -> Iterator[SettingGroup]:
     yield from _console(config)
     yield from _boot(config)
     yield from _open(config)
-    yield from _without_option(config)
+    if config.get("vmgenid") == "0":
+        yield piece("vmgenid", "0")
+    if "bootdisk" in config:
+        yield piece("bootdisk", config["bootdisk"], reason="the old form of the boot order")
 
 
 def is_default(key: str, text: str) -> bool:
@@ -80,12 +84,6 @@ def _effective(key: str, config: Config) -> str:
     default = rule.get("default", "")
     value = config.get(key, default)
     return canonical(value, rule)
-
-
-def _cores(config: Config) -> SettingGroup:
-    text = config.get("cores", "1")
-    options = {"cores": typed(text, _INTEGER)}
-    return piece("cores", text, options)
 
 
 def _memory(config: Config) -> SettingGroup:
@@ -196,18 +194,6 @@ def _open(config: Config) -> Iterator[SettingGroup]:
         text = config[key]
         if _DEVICE.match(key) or is_default(key, text):
             continue
-        if _is_generated(key, text):
+        if key == "smbios1" and parsed(key, text).keys() <= {"uuid"}:
             continue
         yield piece(key, text, raw(key, text))
-
-
-def _is_generated(key: str, text: str) -> bool:
-    """Return whether PVE generated the value: smbios1 contains only a UUID."""
-    return key == "smbios1" and parsed(key, text).keys() <= {"uuid"}
-
-
-def _without_option(config: Config) -> Iterator[SettingGroup]:
-    if config.get("vmgenid") == "0":
-        yield piece("vmgenid", "0")
-    if "bootdisk" in config:
-        yield piece("bootdisk", config["bootdisk"], reason="the old form of the boot order")
