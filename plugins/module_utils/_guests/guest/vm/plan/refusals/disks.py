@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ......_foundation.cluster.find.lookup import require_own_volume
-from ......_foundation.cluster.snippets.place import SET_DIRECTORY, unchecked, why_elsewhere
+from ......_foundation.cluster.snippets.visible import SET_DIRECTORY, unchecked, why_elsewhere
 from ......_foundation.cluster.state import ClusterState
+from ......_foundation.core.arguments.options import did_you_mean
 from ......_foundation.core.errors import ConfigurationError, Conflict
 from ......_foundation.core.quantities import readable_sizes, render_size
-from .....kinds.hardware import Disk, Snippet
+from .....kinds.hardware import DesiredVm, Disk
 from .....kinds.model import Actual
 from .....kinds.vm.config.actual import drives, volume_of
 from .....kinds.vm.config.changes import ConfigChange
-from .....kinds.vm.model import DesiredVm
-from ....flow.facts import DiskImage, SeenSnippet
+from ....plan.intent import DiskImage, SeenSnippet
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
@@ -77,10 +77,10 @@ def require_images(desired: DesiredVm, node: str, images: Mapping[str, DiskImage
         if not image.exists:
             names = ", ".join(image.others) or "no image"
             raise ConfigurationError(
-                attempted=f"{volume} could not be used for {desired.guest.label}",
-                answer=f"node {node} does not have it; it has {names}",
-                next_step="Upload it first, or name one that is there",
-                reason="unknown volume",
+                f"{volume} could not be used for {desired.guest.label}: node {node} does not have "
+                f"it; it has {names}{did_you_mean(volume, image.others)}",
+                "Upload it first, or name one that is there",
+                "unknown volume",
             )
         if disk.import_from:
             _require_fit(desired, disk, image.size)
@@ -91,10 +91,10 @@ def _require_fit(desired: DesiredVm, disk: Disk, size: int) -> None:
         return
     needed, wanted = readable_sizes(size, disk.size)
     raise ConfigurationError(
-        attempted=f"Disk {disk.slot} of {desired.guest.label} could not be planned",
-        answer=f"image {disk.import_from} has {needed}, and the disk would have {wanted}",
-        next_step=f"Write a size of at least {render_size(size)}",
-        reason="image larger than disk",
+        f"Disk {disk.slot} of {desired.guest.label} could not be planned: image "
+        f"{disk.import_from} has {needed}, and the disk would have {wanted}",
+        f"Write a size of at least {render_size(size)}",
+        "image larger than disk",
     )
 
 
@@ -128,10 +128,10 @@ def require_no_snapshots(
         return
     if converts(desired, actual) and snapshots:
         raise Conflict(
-            attempted=f"{actual.label} was not converted into a template",
-            answer=f"it has snapshots: {', '.join(snapshots)}",
-            next_step="Remove them first, with module snapshot",
-            reason="snapshots",
+            f"{actual.label} was not converted into a template: it has snapshots: "
+            f"{', '.join(snapshots)}",
+            "Remove them first, with module snapshot",
+            "snapshots",
         )
     volumes = lost_volumes(actual, change)
     for name, held in snapshots.items():
@@ -146,10 +146,10 @@ def _held_by_snapshot(actual: Actual, slot: str, snapshot: str, *, moves: bool) 
     if moves:
         verb, other = "moved", ""
     return Conflict(
-        attempted=f"Disk {slot} of {actual.label} was not {verb}",
-        answer=f"its volume is part of snapshot '{snapshot}'",
-        next_step=f"Remove the snapshot first, with module snapshot{other}",
-        reason="snapshots",
+        f"Disk {slot} of {actual.label} was not {verb}: its volume is part of snapshot "
+        f"'{snapshot}'",
+        f"Remove the snapshot first, with module snapshot{other}",
+        "snapshots",
     )
 
 
@@ -164,27 +164,17 @@ def require_snippets(snippets: Iterable[SeenSnippet], node: str) -> tuple[str, .
             if snippet.written is not None:
                 unknown.append(snippet.volume)
             continue
-        why = _why_invisible(snippet, snippet.listed, node)
+        if snippet.written is not None:
+            why = why_elsewhere(snippet.name, snippet.before, snippet.listed, snippet.after)
+        elif snippet.name in snippet.listed:
+            why = None
+        else:
+            why = f"node {node} does not have it"
         if why is not None:
-            raise _invisible(snippet.volume, why, snippet.written)
+            step = "Upload it to that storage, or correct cloud_init.snippets"
+            if snippet.written is not None:
+                step = SET_DIRECTORY
+            raise ConfigurationError(
+                f"Snippet {snippet.volume} could not be used: {why}", step, "snippet not visible"
+            )
     return tuple(map(unchecked, unknown))
-
-
-def _why_invisible(snippet: SeenSnippet, listed: frozenset[str], node: str) -> str | None:
-    if snippet.written is not None:
-        return why_elsewhere(snippet.name, snippet.before, listed, snippet.after)
-    if snippet.name in listed:
-        return None
-    return f"node {node} does not have it"
-
-
-def _invisible(volume: str, why: str, written: Snippet | None) -> ConfigurationError:
-    step = "Upload it to that storage, or correct cloud_init.snippets"
-    if written is not None:
-        step = SET_DIRECTORY
-    return ConfigurationError(
-        attempted=f"Snippet {volume} could not be used",
-        answer=why,
-        next_step=step,
-        reason="snippet not visible",
-    )
