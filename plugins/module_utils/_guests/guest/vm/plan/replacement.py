@@ -10,11 +10,10 @@ from dataclasses import replace
 
 from ....._foundation.core.errors import Conflict, ValidationFailed
 from ....._foundation.core.quantities import parse_disk_size
-from ....kinds.hardware import Disk
+from ....kinds.hardware import DesiredVm, Disk
 from ....kinds.marker import Marker
 from ....kinds.model import Actual
 from ....kinds.vm.config.actual import FIRMWARE, drives, is_disk
-from ....kinds.vm.model import DesiredVm
 from ...plan.copies import image_of, image_of_clone
 
 
@@ -22,19 +21,18 @@ def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
     """Return the desired VM with the disk of a template in the place of its system disk.
 
     The new disk has the size in the task, or else the size of the image. Raises ValidationFailed
-    unless the task stops the VM, and if the disk would become smaller and the task does not set its
-    size; Conflict unless the template has exactly one disk, in a slot that the VM has too.
+    unless the task stops or starts the VM, and if the disk would become smaller and the task does
+    not set its size; Conflict unless the template has exactly one disk, in a slot that the VM has too.
     """
     image = image_of_clone(template)
     if image is None:
         raise _impossible(actual, template, "the template has no version")
-    if desired.guest.state != "stopped":
+    if desired.guest.state not in ("stopped", "started"):
         raise ValidationFailed(
-            attempted=f"The image of {actual.label} was not replaced",
-            answer=f"it comes from another image than {image.label}, and state is"
-            f" {desired.guest.state}",
-            next_step="Set state=stopped, and start it in another task",
-            reason="replace_image",
+            f"The image of {actual.label} was not replaced: it comes from another image than "
+            f"{image.label}, and state is {desired.guest.state}",
+            "Set state=stopped, or state=started to stop it and start it again",
+            "replace_image",
         )
     slots = _system_disks(template)
     existing = drives(actual.target)
@@ -76,10 +74,10 @@ def _require_size(actual: Actual, slot: str, old: str | None, new: str | None) -
     if parse_disk_size(old, what=slot) <= parse_disk_size(new, what=slot):
         return
     raise ValidationFailed(
-        attempted=f"The image of {actual.label} was not replaced",
-        answer=f"{slot} has {old}, the image has {new}, and the task does not name a size",
-        next_step=f"Name the size of {slot} in disks",
-        reason="size missing",
+        f"The image of {actual.label} was not replaced: {slot} has {old}, the image has {new}, "
+        "and the task does not name a size",
+        f"Name the size of {slot} in disks",
+        "size missing",
     )
 
 
@@ -94,8 +92,7 @@ def _system_disks(template: Actual) -> list[str]:
 
 def _impossible(actual: Actual, template: Actual, answer: str) -> Conflict:
     return Conflict(
-        attempted=f"The image of {actual.label} was not replaced by {image_of(template).label}",
-        answer=answer,
-        next_step="Create the VM again, or use an image with one disk that the VM has as well",
-        reason="replace_image",
+        f"The image of {actual.label} was not replaced by {image_of(template).label}: {answer}",
+        "Create the VM again, or use an image with one disk that the VM has as well",
+        "replace_image",
     )

@@ -27,9 +27,9 @@ from ......_foundation.schema.formats import OPTIONS, rule_of, sub_keys_of
 from ......_foundation.schema.generated.qemu import CPU_MODELS
 from ......_foundation.schema.root_only import root_only
 from ......_foundation.schema.versions import Version, is_newer
+from .....kinds.hardware import DesiredVm
 from .....kinds.vm.config.changes import ConfigChange
-from .....kinds.vm.model import DesiredVm
-from ....flow.facts import Release
+from ....plan.intent import Release
 from ....plan.refusals import raise_for_version
 
 
@@ -133,16 +133,6 @@ def _unknown_name(name: UnknownName, number: str) -> ValidationFailed:
     refusal = name.refusal
     if refusal.answer:
         return refusal_error(name.dotted, name.text, refusal)
-    return validate.refused(
-        name.dotted,
-        name.text[:40],
-        f"was refused ({refusal.reason}; the server is PVE {number})",
-        _correction(name),
-    )
-
-
-def _correction(name: UnknownName) -> str:
-    """Return the next step for a name that PVE does not have: similar names, or all names."""
     near: list[str] = []
     others = "Write it as PVE does"
     if not name.part:
@@ -156,9 +146,15 @@ def _correction(name: UnknownName) -> str:
             others = f"Use {', '.join(names)}"
         elif name.dotted == "cpu.cputype":
             near = get_close_matches(name.text, CPU_MODELS, 1)
+    correction = others
     if near:
-        return f"Did you mean '{near[0]}'?"
-    return others
+        correction = f"Did you mean '{near[0]}'?"
+    return validate.refused(
+        name.dotted,
+        name.text[:40],
+        f"was refused ({refusal.reason}; the server is PVE {number})",
+        correction,
+    )
 
 
 def require_rights_of_root(
