@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.core.result import Result
-from ...kinds.model import Actual
 from ...kinds.vm.kind import VM
-from ..gather import GuestListing, gather
-from ..settings import GuestRequest
-from .live.guest import guest_report, read_addresses
+from ..gather import gather
+from .live import report_of_guest
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -22,8 +21,5 @@ if TYPE_CHECKING:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the VMs that match all filters; check mode makes no difference."""
-    return gather(params, client, GuestListing(VM, "vms", _report, restored=True))
-
-
-def _report(client: Client, actual: Actual, request: GuestRequest) -> Mapping[str, Any]:
-    return guest_report(actual, *read_addresses(client, actual), request.rule)
+    report = partial(report_of_guest, waits=False)
+    return gather(params, client, VM, report, restored=True)
