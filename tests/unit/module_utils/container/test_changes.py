@@ -18,6 +18,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantit
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.desired.parse import (
     read_options,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.plan.decide import (
+    root_only,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.plan.planner import (
     CONTAINER_PLANNER,
 )
@@ -30,11 +33,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.hotplug import (
     waits_for_stop,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.root_only import (
-    root_only,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.config.view import (
-    format_config,
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.kind import (
+    CONTAINER,
 )
 
 # A recorded configuration of PVE 9.2, its notes without the last line feed.
@@ -193,6 +193,14 @@ def test_what_pve_cannot_change_is_refused(options: dict[str, Any], message: str
         change(target, **options)
 
 
+def test_a_refused_volume_is_shown_as_it_is_wanted() -> None:
+    options = {"rootfs": {"size": "2G"}, "mounts": [{"path": "/data", "size": "512M"}]}
+    found = all_changes(read_options({"name": "web1", **options}).desired, CONFIG)
+    assert found.drives.grown == {"rootfs": 2 * GIB}
+    assert found.drives.refused.keys() == {"mp0"}
+    assert "size=512M" in found.drives.after["mp0"]
+
+
 def test_refused_differences_are_kept_beside_the_others() -> None:
     desired = read_options({"name": "web1", "unprivileged": False, "cores": 3}).desired
     found = all_changes(desired, CONFIG)
@@ -208,11 +216,11 @@ def test_variables_are_merged_and_never_shown() -> None:
     }
     gone = change(target, environment={"A": None, "SECRET": None})
     assert gone.deletes == {"env"}
-    assert format_config(target)["env"] == {"A": "(set)", "SECRET": "(set)"}
+    assert CONTAINER.formatted(target)["env"] == {"A": "(set)", "SECRET": "(set)"}
 
 
 def test_the_configuration_is_shown_with_types() -> None:
-    shown = format_config(CONFIG)
+    shown = CONTAINER.formatted(CONFIG)
     assert (shown["cores"], shown["onboot"], shown["features"]) == (2, True, {"nesting": True})
     assert shown["mp0"] == {"storage": "images", "mp": "/data", "backup": True, "size": "1G"}
 

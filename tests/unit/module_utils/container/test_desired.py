@@ -25,12 +25,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generat
     container_rules,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.desired import (
-    values,
+    parse as values,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.desired.parse import (
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.container.model import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.hardware import (
     ContainerHardware,
 )
 

@@ -17,15 +17,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.stor
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.quantities import GIB
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.holder import (
-    HolderNotes,
-    record_of,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.plan import (
+    HolderNotes,
     ReplacementFacts,
     plan_replaced,
+    record_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.refusals import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.replace.run import (
     require_replaceable,
     require_storage,
 )

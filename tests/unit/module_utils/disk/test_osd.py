@@ -8,10 +8,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.planned import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.manage import (
     PlannedStep,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.disk.run_osd import (
     OsdTask,
 )

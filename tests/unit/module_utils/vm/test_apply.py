@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
     NotFound,
     UnknownVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import execute
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.engine import execute
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan, Step
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.steps import GuestSteps
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.classes import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.layers import (
     class_secrets,
 )
 

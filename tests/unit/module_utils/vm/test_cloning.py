@@ -24,19 +24,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm impo
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.clone.options import (
     read_clone_as,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.intent import (
-    Creation,
-    Source,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.reads import GuestReads
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.creation import (
     plan_creation,
     spread_storage,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.intent import Source
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.registry import VMS
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.source import (
-    chained_stores,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cloning import (
     decide_full,
     nodes_for,
@@ -44,13 +38,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cl
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
     VM_PLANNER,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
-    ConfigChange,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import chained_stores
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.hardware import DesiredVm
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
 from tests.fake_api import FakeApi
-from tests.unit.module_utils.vm.vm_cases import template
+from tests.unit.module_utils.vm.vm_cases import new_vm, template
 
 
 def clone(**options: Any) -> DesiredVm:
@@ -237,14 +229,8 @@ def test_what_pve_is_asked_for(
     options: dict[str, Any], node: str, data: dict[str, Any], actions: list[str]
 ) -> None:
     goal = spread_storage(clone(**options), source())
-    plan = plan_creation(
-        VM_PLANNER,
-        goal,
-        Source(source()),
-        ConfigChange(),
-        Creation(10000, node, "r1"),
-        shared={"ceph", "nas"},
-    )
+    intent = new_vm(goal, Source(source()), node=node)
+    plan = plan_creation(VM_PLANNER, intent, shared={"ceph", "nas"})
     assert {key: plan.steps[0].data.get(key) for key in data} == data
     assert [step.action for step in plan.steps] == actions
 

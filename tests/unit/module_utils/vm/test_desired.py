@@ -22,8 +22,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm impo
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.changes import (
-    changes,
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
+    VM_PLANNER,
 )
 from tests.unit.module_utils.vm.vm_cases import desired_vm, judged
 
@@ -278,11 +278,13 @@ def test_an_open_option_is_refused_before_any_request(options: dict[str, Any]) -
 
 
 def test_a_boot_order_of_the_old_kind_is_passed_on() -> None:
-    changes_ = changes(
+    changes_ = VM_PLANNER.changes(
         desired_vm(options={"boot": "cdn"}), {"boot": "order=scsi0", "scsi0": "ceph:x,size=1G"}
     )
     assert changes_.sets["boot"] == "cdn"
-    assert not changes(desired_vm(options={"boot": "cdn"}), {"boot": "legacy=cdn"}).sets.get("boot")
+    assert not VM_PLANNER.changes(
+        desired_vm(options={"boot": "cdn"}), {"boot": "legacy=cdn"}
+    ).sets.get("boot")
 
 
 def test_what_only_an_older_version_takes_is_read_too() -> None:

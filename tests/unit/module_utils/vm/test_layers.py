@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.items impo
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.hardware import DesiredVm
 
 STORAGES = {"fast": {"storage": "ceph", "ssd": True}, "slow": "nas"}
 

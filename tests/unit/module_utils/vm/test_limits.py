@@ -38,7 +38,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.create.quo
     QuotaRule,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Guest
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.figures import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.actual import (
     figures_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM

@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.reads import GuestReads
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.read import read_wherever
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.move import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.decide import (
     require_movable,
     why_not_move,
     without,
@@ -139,6 +139,19 @@ def test_a_vm_is_read_where_it_is_now(failure: FleetError) -> None:
         if server.at(("nodes", "pve1"), 0.0) is failure:
             with pytest.raises(type(failure)):
                 read_wherever(server.client(), VM, 100, "pve1", status="running")
+
+
+def test_a_vm_that_came_back_between_two_answers_is_read_again() -> None:
+    """The HA manager can move a guest back right after a move."""
+    answers = iter([GONE, [{"key": "name", "value": "x"}]])
+
+    def answer(path: tuple[Any, ...], _now: float) -> Any:
+        if path[0] == "cluster":
+            return [{"type": "qemu", "vmid": 100, "node": "pve1"}]
+        return next(answers)
+
+    actual = read_wherever(Server(answer).client(), VM, 100, "pve1", status="running")
+    assert (actual.node, actual.name) == ("pve1", "x")
 
 
 def test_another_failure_is_not_a_reason_to_look_elsewhere() -> None:

@@ -14,13 +14,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.stat
     StorageRow,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.flow.intent import (
-    Creation,
-    Source,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.creation import (
     plan_creation,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.intent import Source
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.steps import (
     writes_notes_only,
 )
@@ -30,27 +27,26 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.cl
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
     VM_PLANNER,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
-    ConfigChange,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.hardware import DesiredVm
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.marker import (
     Marker,
     join_notes,
     split_notes,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.changes import (
-    changes,
-)
-from tests.unit.module_utils.vm.vm_cases import desired_vm, template
+from tests.unit.module_utils.vm.vm_cases import desired_vm, new_vm, template
 
 UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 
 
+def contested_vm(**options: Any) -> DesiredVm:
+    return desired_vm(**options).with_guest(limits={"vms": 9})
+
+
 def created(*, contested: bool = False, **options: Any) -> Plan:
-    desired = desired_vm(**options)
-    change = changes(desired, {}, new=True)
-    creation = Creation(10000, "pve1", "r1", UUID, contested)
-    return plan_creation(VM_PLANNER, desired, Source(), change, creation, shared=())
+    desired = contested_vm(**options) if contested else desired_vm(**options)
+    change = VM_PLANNER.changes(desired, {}, new=True)
+    intent = new_vm(desired, change=change, identity=UUID)
+    return plan_creation(VM_PLANNER, intent, shared=())
 
 
 def cloned(
@@ -61,14 +57,9 @@ def cloned(
     contested: bool = False,
     **options: Any,
 ) -> Plan:
-    return plan_creation(
-        VM_PLANNER,
-        desired_vm(**options),
-        Source(template(), full=full),
-        ConfigChange(),
-        Creation(10000, node, "r1", contested=contested),
-        shared=shared,
-    )
+    desired = contested_vm(**options) if contested else desired_vm(**options)
+    intent = new_vm(desired, Source(template(), full=full), node=node)
+    return plan_creation(VM_PLANNER, intent, shared=shared)
 
 
 @pytest.mark.parametrize(
@@ -242,14 +233,8 @@ def test_a_full_clone_goes_to_the_storage_that_is_asked_for() -> None:
 def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
     source = template()
     source.live["tags"] = source.target["tags"] = "linux;tenant_shared"  # type: ignore[index]
-    plan = plan_creation(
-        VM_PLANNER,
-        desired_vm(tenant="acme"),
-        Source(source, full=False),
-        ConfigChange(),
-        Creation(10000, "pve1", "r1"),
-        shared={"ceph"},
-    )
+    intent = new_vm(desired_vm(tenant="acme"), Source(source, full=False))
+    plan = plan_creation(VM_PLANNER, intent, shared={"ceph"})
     assert plan.after["tags"] == ["tenant_acme"]
 
 

@@ -20,11 +20,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.remov
     plan_absent,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.update import (
+    VM_PLANNER,
     plan_change,
     plan_update,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.config.changes import (
-    changes,
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
     with_images,
 )
 from tests.unit.module_utils.vm.vm_cases import actual, desired_vm
@@ -414,7 +414,7 @@ def test_a_change_is_complete_and_stays_as_it_is() -> None:
     """It is computed once: its plan reads it, and a second plan from it is the same."""
     disks = [{"name": "scsi3", "import_from": "local:import/a.qcow2", "size": "5G"}]
     desired = desired_vm(disks=disks, state="template", cores=4)
-    change = changes(desired, actual().target)
+    change = VM_PLANNER.changes(desired, actual().target)
     change = with_images(change, desired, actual().target, {"scsi3": 2 * GIB})
     assert change.side_effects["template"] == "1"
     assert change.drives.grown_later == {"scsi3": 5 * GIB}
@@ -425,3 +425,25 @@ def test_a_change_is_complete_and_stays_as_it_is() -> None:
     assert plan_update(desired, actual(), images={"scsi3": 2 * GIB}) == first
     with pytest.raises(FrozenInstanceError):
         change.secret = True  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("status", "options", "settled"),
+    [
+        ("running", {"state": "started"}, True),
+        ("running", {"state": "restarted"}, True),
+        ("stopped", {"cores": 2}, True),
+        ("stopped", {"state": "started"}, False),
+        ("running", {"state": "stopped"}, False),
+        ("running", {"state": "hibernated"}, False),
+        ("stopped", {"state": "template"}, False),
+        ("running", {"cores": 3}, False),
+        ("stopped", {"node": "pve2"}, False),
+        ("stopped", {"pool": "web"}, False),
+    ],
+)
+def test_a_vm_that_keeps_all_of_it_cannot_be_refused(
+    status: str, options: dict[str, Any], settled: bool
+) -> None:
+    intent = VM_PLANNER.intent_of(desired_vm(**options), actual(status=status))
+    assert intent.is_settled == settled

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.placement import (
+    NodeChoice,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.versions import RELEASE
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.intent import (
+    Intent,
+    Source,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
     read_options,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.gather.facts import (
-    release_for_names,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.options import (
     require_names,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import (
+    release_for_names,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
+    ConfigChange,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.hardware import DesiredVm
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
-from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.model import DesiredVm
 
 CONFIG = {
     "name": "web1",
@@ -64,6 +74,28 @@ def actual(
     """Return VM 100 on pve1 with CONFIG; keywords change options, None takes one away."""
     live = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
     return Actual(VM, 100, "pve1", status, live, {**live, **(target or {})}, digest="d1")
+
+
+def new_vm(
+    desired: DesiredVm,
+    source: Source | None = None,
+    change: ConfigChange | None = None,
+    *,
+    node: str = "pve1",
+    identity: str = "",
+) -> Intent[DesiredVm]:
+    """Return a VM that run r1 creates with VMID 10000."""
+    return Intent(
+        desired,
+        Actual(VM, 0, "", "stopped", live={}, target={}),
+        change or ConfigChange(),
+        {},
+        source or Source(),
+        NodeChoice(node),
+        vmid=10000,
+        run="r1",
+        identity=identity,
+    )
 
 
 def template() -> Actual:
