@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..._foundation.api.access.listed import Way
 from ..._foundation.api.interface import Api
 from ..._foundation.core import validate
-from ..._foundation.core.errors import NotSupported
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Call, Field, Key, Table
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ..._foundation.resource.values import as_set, flag_field, matching_text, send_set, text_field
 from .property_strings import number
 
@@ -71,23 +70,20 @@ def _of_name(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
     return rows.get(keys["name"])
 
 
+def _ways(keys: Mapping[str, str]) -> tuple[Way, ...]:
+    """Return the ways in which PVE lists a model (pve-manager: API2/Cluster/Qemu/CustomCPUModels.pm,
+    config).
+    """
+    path = f"/mapping/cpu/{keys['name']}"
+    return tuple(((path, f"Mapping.{name}"),) for name in ("Audit", "Use", "Modify"))
+
+
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
     """Return `desired` unchanged. Raises NotSupported for a version without custom CPU models."""
-    require_version(desired.keys["name"], client.version())
+    attempted = f"CPU model '{desired.keys['name']}' was not changed"
+    step = "Edit /etc/pve/virtual-guest/cpu-models.conf"
+    validate.require_since(_SINCE, client.version(), attempted, "CPU models in the API", step)
     return desired
-
-
-def require_version(name: str, version: tuple[int, int]) -> None:
-    """Raise NotSupported for a version without custom CPU models (pure)."""
-    if version >= _SINCE:
-        return
-    raise NotSupported(
-        attempted=f"CPU model '{name}' was not changed",
-        answer=f"CPU models in the API came with Proxmox VE 9.2, and this is"
-        f" {version[0]}.{version[1]}",
-        next_step="Edit /etc/pve/virtual-guest/cpu-models.conf",
-        reason="version",
-    )
 
 
 def precheck(_client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
@@ -119,4 +115,5 @@ CPU_MODEL = Table(
     rows=_rows,
     resolve=resolve,
     precheck=precheck,
+    listed=_ways,
 )

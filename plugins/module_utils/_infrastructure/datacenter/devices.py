@@ -18,7 +18,7 @@ from ..._foundation.api.interface import Api
 from ..._foundation.cluster.find.names import NODE, require_known
 from ..._foundation.core.errors import ConfigurationError, PermissionDenied
 from ..._foundation.core.parallel import side_by_side
-from ..._foundation.resource.change import DesiredResource, ResourceChange
+from ..._foundation.resource.table import DesiredResource, ResourceChange
 
 Device = Mapping[str, str]
 """The properties of a device by the options of an entry; missing properties are left out."""
@@ -43,7 +43,8 @@ def precheck_devices(
     compared = after.get("map", frozenset()) if "mdev" in change.sets else new
     if not compared:
         return ()
-    states = _read_states(client)
+    nodes = client.get("nodes", attempted="Could not list the nodes") or []
+    states = {str(row["node"]): row.get("status") for row in nodes}
     require_known("map", NODE, {dict(entry)["node"] for entry in new}, states)
     if kind not in _QUERIES:
         return ()
@@ -51,7 +52,12 @@ def precheck_devices(
     online = [node for node in named if states.get(node) == "online"]
     answers = side_by_side(partial(_read_rows, client, kind), online)
     rows = dict(zip(online, answers, strict=True))
-    require_devices(kind, _sorted(new), _devices_of(kind, rows))
+    read = read_pci_device if kind == "pci" else read_usb_device
+    devices = {
+        node: None if found is None else [read(row) for row in found]
+        for node, found in rows.items()
+    }
+    require_devices(kind, _sorted(new), devices)
     warnings = list(_warnings(kind, named, rows))
     if kind == "pci":
         warnings += mdev_differences(_sorted(compared), bool(after.get("mdev")), rows)
@@ -60,11 +66,6 @@ def precheck_devices(
 
 def _sorted(entries: Iterable[tuple[tuple[str, str], ...]]) -> list[dict[str, str]]:
     return [dict(entry) for entry in sorted(entries)]
-
-
-def _read_states(client: Api) -> dict[str, Any]:
-    rows = client.get("nodes", attempted="Could not list the nodes") or []
-    return {str(row["node"]): row.get("status") for row in rows}
 
 
 def _read_rows(client: Api, kind: str, node: str) -> list[Mapping[str, Any]] | None:
@@ -77,16 +78,6 @@ def _read_rows(client: Api, kind: str, node: str) -> list[Mapping[str, Any]] | N
     except PermissionDenied:
         return None
     return list(rows or ())
-
-
-def _devices_of(
-    kind: str, rows: Mapping[str, Sequence[Mapping[str, Any]] | None]
-) -> dict[str, Sequence[Device] | None]:
-    read = read_pci_device if kind == "pci" else read_usb_device
-    found: dict[str, Sequence[Device] | None] = {}
-    for node, answer in rows.items():
-        found[node] = None if answer is None else [read(row) for row in answer]
-    return found
 
 
 def mdev_differences(
@@ -165,12 +156,7 @@ def require_devices(
     if not faults:
         return
     next_step = f"Correct map: {'; '.join(dict.fromkeys(candidates))}"
-    raise ConfigurationError(
-        attempted="map was refused",
-        answer="; ".join(faults),
-        next_step=next_step,
-        reason="missing device",
-    )
+    raise ConfigurationError(f"map was refused: {'; '.join(faults)}", next_step, "missing device")
 
 
 def pci_faults(entry: Mapping[str, str], devices: Iterable[Device]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from ..._foundation.core import validate
 from ..._foundation.resource.table import Field
 from ..._foundation.resource.values import matching_text, text_field
-from .property_strings import PropertyString, SubKey, flag, network, one_of, show_text
+from .property_strings import PropertyString, SubKey, flag, network, one_of, show_flag, show_text
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _PROXY = re.compile(r"http://\S+")
@@ -74,7 +74,7 @@ def _line(value: Any, what: str) -> str:
 
 
 def _text(option: str) -> SubKey:
-    return SubKey(option, option.replace("_", "-"), _line, show_text)
+    return SubKey(option, option.replace("_", "-"), _line, show_text, read=str)
 
 
 _POLICY = SubKey(
@@ -83,9 +83,7 @@ _POLICY = SubKey(
     one_of("freeze", "failover", "conditional", "migrate"),
     default="conditional",
 )
-_SUBDOMAINS = SubKey(
-    "allow_subdomains", "allow-subdomains", flag, lambda text: text == "1", default="1"
-)
+_SUBDOMAINS = SubKey("allow_subdomains", "allow-subdomains", flag, show_flag, default="1")
 _MAILS = ("always", "never")
 
 
@@ -150,7 +148,7 @@ LOCATION = PropertyString(
     (
         SubKey(_LATITUDE, _LATITUDE, _degrees(90), show_text, since=_PLACES, needs=_LONGITUDE),
         SubKey(_LONGITUDE, _LONGITUDE, _degrees(180), show_text, since=_PLACES, needs=_LATITUDE),
-        SubKey("name", "name", _place_name, show_text, since=_PLACES, needs=_LATITUDE),
+        SubKey("name", "name", _place_name, show_text, read=str, since=_PLACES, needs=_LATITUDE),
     ),
 )
 STRINGS: tuple[PropertyString, ...] = (

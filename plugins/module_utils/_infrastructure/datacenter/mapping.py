@@ -15,9 +15,8 @@ from ..._foundation.api.interface import Api
 from ..._foundation.core import propstring, validate
 from ..._foundation.core.errors import ValidationFailed
 from ..._foundation.core.result import Result
-from ..._foundation.resource.change import DesiredResource
 from ..._foundation.resource.run import list_values, run_info
-from ..._foundation.resource.table import Call, Field, Key, Table
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, Table
 from ..._foundation.resource.values import flag_field, text_field
 from .devices import precheck_devices
 
@@ -93,11 +92,10 @@ def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
         if odd or missing:
             answer = f"{place} has {odd[0]}" if odd else f"{place} has no {missing[0]}"
             raise ValidationFailed(
-                attempted="map was refused",
-                answer=f"{answer}, and a mapping of type {kind} has"
-                f" {', '.join(sorted(_KEYS[kind]))}",
-                next_step="Correct map",
-                reason="map",
+                f"map was refused: {answer}, and a mapping of type {kind} has "
+                f"{', '.join(sorted(_KEYS[kind]))}",
+                "Correct map",
+                "map",
             )
         if "id" in values and not _DEVICE.fullmatch(values["id"]):
             raise validate.refused(
@@ -153,27 +151,22 @@ def _read_checks(rows: Iterable[Mapping[str, Any]] | None) -> list[dict[str, str
     ]
 
 
-def list_checked(client: Api, kind: str, node: str) -> list[dict[str, Any]]:
-    """Return the mappings of a type, with the result of PVE's own check of their entries for a
-    node; one request (pve-manager: PVE/API2/Cluster/Mapping, check-node).
-    """
-    table = replace(
-        MAPPING,
-        list_call=Call(_ALL.path, {"check-node": node}),
-        rows=_checked_rows,
-        read_only=(Field("checks", "checks", read=_read_checks),),
-    )
-    return [table.show(keys, values) for keys, values in list_values(table, client, {"type": kind})]
-
-
 def run_mapping_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Return the mappings of one type or of all types; one request for each type."""
     kinds = [params["type"]] if params.get("type") else list(TYPES)
     found: list[Any] = []
     if params.get("check_node"):
+        # PVE checks the entries for a node (pve-manager: PVE/API2/Cluster/Mapping, check-node).
         node = validate.node(params["check_node"], "check_node")
+        table = replace(
+            MAPPING,
+            list_call=Call(_ALL.path, {"check-node": node}),
+            rows=_checked_rows,
+            read_only=(Field("checks", "checks", read=_read_checks),),
+        )
         for kind in kinds:
-            found += list_checked(client, kind, node)
+            rows = list_values(table, client, {"type": kind})
+            found += [table.show(keys, values) for keys, values in rows]
         name = params.get("name")
         named = [one for one in found if name in (None, one["name"])]
         return Result(False, {MAPPING.plural: named})

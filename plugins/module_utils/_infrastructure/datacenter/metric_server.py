@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from ..._foundation.api.interface import Api
 from ..._foundation.core import validate
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Call, Field, Key, Table
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ..._foundation.resource.values import flag_field, host_field, number_field, secret, text_field
 
 _GRAPHITE, _INFLUX, _OTEL = ("graphite",), ("influxdb",), ("opentelemetry",)

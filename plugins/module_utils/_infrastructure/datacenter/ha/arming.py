@@ -22,20 +22,19 @@ from ...._foundation.core.errors import (
     ApiError,
     Conflict,
     FleetError,
-    NotSupported,
     TaskTimeout,
     ValidationFailed,
 )
 from ...._foundation.core.result import Result
-from ...._foundation.resource.execute import Execution
+from ...._foundation.resource.engine import Execution, result_of
 from ...._foundation.resource.manage import Hooks, manage
 from ...._foundation.resource.plan import Plan, Step
-from ...._foundation.resource.result import result_of
 
 ARMED, DISARMED = "armed", "disarmed"
 _REACHED = {ARMED: (ARMED, "standby"), DISARMED: (DISARMED,)}
 _ON_THE_WAY = (DISARMED, "disarming")
 _SINCE = (9, 2)
+_BEFORE = "Set request_state=ignored of each HA resource: pve.fleet.ha_resource"
 _STATUS = ("cluster", "ha", "status")
 _NOT_CHANGED = "The HA manager was not {}"
 
@@ -60,7 +59,8 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     """Arm or disarm the HA manager and wait until it is; check mode writes nothing."""
     desired = read_desired(params)
     timeout = validate.count(params.get("wait_timeout"), 300, "wait_timeout")
-    require_version(desired, client.version())
+    attempted = _NOT_CHANGED.format(desired.state)
+    validate.require_since(_SINCE, client.version(), attempted, "this", _BEFORE)
 
     def report(plan: Plan, actual: HaArmingState, execution: Execution | None) -> Result:
         if execution is None:
@@ -78,12 +78,10 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 
     def timed_out(actual: HaArmingState) -> FleetError:
         return TaskTimeout(
-            attempted=f"Timed out after {timeout} s waiting until the HA manager is"
-            f" {desired.state}",
-            answer=f"it is {actual.state}",
-            next_step="A guest that moves or a fenced node delays it: read cluster_info, and run"
-            " this again",
-            reason="HA manager",
+            f"Timed out after {timeout} s waiting until the HA manager is {desired.state}: it is "
+            f"{actual.state}",
+            "A guest that moves or a fenced node delays it: read cluster_info, and run this again",
+            "HA manager",
         )
 
     hooks = Hooks[HaArmingState](timeout, (), is_final, timed_out)
@@ -97,23 +95,11 @@ def read_desired(params: Mapping[str, Any]) -> HaArmingState:
     state, mode = params["armed_state"], params.get("resource_mode") or ""
     if state == ARMED and mode:
         raise ValidationFailed(
-            attempted="resource_mode was refused",
-            answer="it is about resources while the HA manager is disarmed",
-            next_step="Leave out resource_mode, or set armed_state=disarmed",
-            reason="resource_mode",
+            "resource_mode was refused: it is about resources while the HA manager is disarmed",
+            "Leave out resource_mode, or set armed_state=disarmed",
+            "resource_mode",
         )
     return HaArmingState(state, mode)
-
-
-def require_version(desired: HaArmingState, version: tuple[int, int]) -> None:
-    """Raise NotSupported for a version without these calls (pure)."""
-    if version < _SINCE:
-        raise NotSupported(
-            attempted=_NOT_CHANGED.format(desired.state),
-            answer=f"this came with Proxmox VE 9.2, and this is {version[0]}.{version[1]}",
-            next_step="Set request_state=ignored of each HA resource: pve.fleet.ha_resource",
-            reason="version",
-        )
 
 
 def read_arming(client: Api) -> HaArmingState:
@@ -128,10 +114,10 @@ def arming_of(rows: Iterable[Mapping[str, Any]]) -> HaArmingState:
         if row.get("type") == "fencing" and row.get("armed-state"):
             return HaArmingState(row["armed-state"], row.get("resource_mode") or "")
     raise ApiError(
-        attempted="Could not read the state of the HA manager",
-        answer="Proxmox VE does not return whether it is armed",
-        next_step="Look at the HA panel of the datacenter",
-        reason="armed-state",
+        "Could not read the state of the HA manager: Proxmox VE does not return whether it is "
+        "armed",
+        "Look at the HA panel of the datacenter",
+        "armed-state",
     )
 
 
@@ -161,9 +147,8 @@ def _step(summary: str, call: str, data: Mapping[str, Any] | None = None) -> Ste
 def _require_mode(desired: HaArmingState, actual: HaArmingState) -> None:
     if actual.mode != desired.mode:
         raise Conflict(
-            attempted="The resource mode of the HA manager was not changed",
-            answer=f"it is {actual.state} with resource mode {actual.mode}, and Proxmox VE ignores"
-            " another mode until it is armed",
-            next_step="Set armed_state=armed first, which lets nodes be fenced again",
-            reason="resource mode",
+            f"The resource mode of the HA manager was not changed: it is {actual.state} with "
+            f"resource mode {actual.mode}, and Proxmox VE ignores another mode until it is armed",
+            "Set armed_state=armed first, which lets nodes be fenced again",
+            "resource mode",
         )

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from ...._foundation.api.interface import Api
 from ...._foundation.cluster.find.visible import is_in_use
 from ...._foundation.cluster.tenant import owns, parse_tags, tenant_of, tenant_tag
+from ...._foundation.core import validate
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import (
     ConfigurationError,
     Conflict,
     ForeignTenant,
     NotFound,
-    NotSupported,
     UnknownVm,
 )
-from ...._foundation.resource.change import DesiredResource, ResourceChange
 from ...._foundation.resource.decide import after
-from ...._foundation.resource.table import Values
+from ...._foundation.resource.table import DesiredResource, ResourceChange, Values
 from .contradictions import GROUP, NEGATIVE, EnabledRule, find_contradictions, rule_of
 from .rule import AVOIDING_SINCE, HA_RULE, PLACE
 from .sids import KINDS, vmid_of
@@ -70,7 +70,9 @@ def precheck_rule(
     facts = read_facts(client)
     require_nodes(values["nodes"], facts, attempted)
     if values["type"] == PLACE and values["affinity"] == NEGATIVE:
-        require_avoiding(client.release(), attempted)
+        what = "affinity=negative of a rule of type node-affinity"
+        step = "List the other nodes of the cluster instead, with affinity=positive"
+        validate.require_since(AVOIDING_SINCE, client.release(), attempted, what, step)
     if change.adds:
         rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
         require_managed(
@@ -91,28 +93,14 @@ def read_rules(client: Api) -> dict[str, Values]:
 
 def require_nodes(nodes: Iterable[str], facts: HaFacts, attempted: str) -> None:
     """Raise ConfigurationError for nodes that the cluster does not have (pure)."""
-    unknown = {node.partition(":")[0] for node in nodes} - facts.nodes
+    unknown = sorted({node.partition(":")[0] for node in nodes} - facts.nodes)
     if unknown:
         raise ConfigurationError(
-            attempted=attempted,
-            answer=f"there is no node {', '.join(sorted(unknown))}; the cluster has"
-            f" {', '.join(sorted(facts.nodes))}",
-            next_step="Check nodes",
-            reason="unknown node",
-            details={"nodes": sorted(unknown)},
-        )
-
-
-def require_avoiding(release: tuple[int, ...], attempted: str) -> None:
-    """Raise NotSupported for a version whose rules cannot keep resources away from nodes (pure)."""
-    if release < AVOIDING_SINCE:
-        version = ".".join(map(str, release))
-        raise NotSupported(
-            attempted=attempted,
-            answer="affinity=negative of a rule of type node-affinity came with Proxmox VE 9.2.6,"
-            f" and this is {version}",
-            next_step="List the other nodes of the cluster instead, with affinity=positive",
-            reason="version",
+            f"{attempted}: there is no node {', '.join(unknown)}; the cluster has "
+            f"{', '.join(sorted(facts.nodes))}{did_you_mean(unknown[0], facts.nodes)}",
+            "Check nodes",
+            "unknown node",
+            details={"nodes": unknown},
         )
 
 
@@ -121,10 +109,9 @@ def require_managed(sids: Iterable[str], managed: Collection[str], attempted: st
     unmanaged = sorted(set(sids).difference(managed))
     if unmanaged:
         raise NotFound(
-            attempted=attempted,
-            answer=f"{', '.join(unmanaged)}: not managed by the HA manager",
-            next_step="Create the HA resources first: pve.fleet.ha_resource",
-            reason="unknown HA resource",
+            f"{attempted}: {', '.join(unmanaged)}: not managed by the HA manager",
+            "Create the HA resources first: pve.fleet.ha_resource",
+            "unknown HA resource",
             details={"resources": unmanaged},
         )
 
@@ -137,10 +124,9 @@ def require_owned(sids: Iterable[str], tenant: str | None, facts: HaFacts, attem
     foreign = [sid for sid in sorted(sids) if not owns(own, facts.tags.get(sid, ()))]
     if foreign:
         raise ForeignTenant(
-            attempted=attempted,
-            answer=f"{', '.join(foreign)}: not a guest of tenant {tenant}",
-            next_step=f"Leave them out, or check their tag, which must be {own}",
-            reason="another tenant",
+            f"{attempted}: {', '.join(foreign)}: not a guest of tenant {tenant}",
+            f"Leave them out, or check their tag, which must be {own}",
+            "another tenant",
             details={"resources": foreign},
         )
 
@@ -154,10 +140,9 @@ def require_feasible(
     found = find_contradictions(name, rules, nodes)
     if found:
         raise Conflict(
-            attempted=attempted,
-            answer="; ".join(found),
-            next_step="Change the resources or nodes of one of the rules, or disable one of them",
-            reason="contradiction",
+            f"{attempted}: {'; '.join(found)}",
+            "Change the resources or nodes of one of the rules, or disable one of them",
+            "contradiction",
             details={"contradictions": found},
         )
 
@@ -205,11 +190,7 @@ def require_guest(sid: str, facts: HaFacts, attempted: str, *, is_hidden: bool) 
         return
     step = f"Write it as {other}" if other in facts.tags else "Create the guest first"
     raise UnknownVm(
-        attempted=attempted,
-        answer=f"there is no guest {sid}",
-        next_step=step,
-        reason="unknown VM",
-        details={"sid": sid},
+        f"{attempted}: there is no guest {sid}", step, "unknown VM", details={"sid": sid}
     )
 
 
@@ -217,10 +198,9 @@ def require_group(name: str, groups: Collection[str], attempted: str) -> None:
     """Raise NotFound for a missing group, which PVE accepts for a new resource (pure)."""
     if name not in groups:
         raise NotFound(
-            attempted=attempted,
-            answer=f"there is no HA group '{name}'",
-            next_step="Create it first, or check group",
-            reason="unknown HA group",
+            f"{attempted}: there is no HA group '{name}'{did_you_mean(name, groups)}",
+            "Create it first, or check group",
+            "unknown HA group",
         )
 
 

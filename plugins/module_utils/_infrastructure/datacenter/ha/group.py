@@ -14,9 +14,8 @@ from dataclasses import replace
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict
-from ...._foundation.resource.change import DesiredResource, ResourceChange
 from ...._foundation.resource.run import list_values
-from ...._foundation.resource.table import Call, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Key, ResourceChange, Table
 from ...._foundation.resource.values import text_field, unset_flag_field
 from .checks import read_facts, require_nodes
 from .resource import HA_RESOURCE
@@ -30,25 +29,22 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
     """
     attempted = f"{HA_GROUP.label(desired.keys)} was not {change.verb}"
     if change.deletes:
-        require_unused(_users(desired.keys["name"], client), attempted)
+        resources = list_values(HA_RESOURCE, client, {})
+        name = desired.keys["name"]
+        users = [keys["sid"] for keys, values in resources if values["group"] == name]
+        require_unused(users, attempted)
     if "nodes" in change.sets:
         require_nodes(change.sets["nodes"], read_facts(client), attempted)
     return ()
-
-
-def _users(name: str, client: Api) -> list[str]:
-    resources = list_values(HA_RESOURCE, client, {})
-    return [keys["sid"] for keys, values in resources if values["group"] == name]
 
 
 def require_unused(users: Sequence[str], attempted: str) -> None:
     """Raise Conflict if HA resources are in a group (pure)."""
     if users:
         raise Conflict(
-            attempted=attempted,
-            answer=f"HA resources are in it: {', '.join(users)}",
-            next_step="Set another group of them first: pve.fleet.ha_resource",
-            reason="in use",
+            f"{attempted}: HA resources are in it: {', '.join(users)}",
+            "Set another group of them first: pve.fleet.ha_resource",
+            "in use",
             details={"resources": list(users)},
         )
 

@@ -17,8 +17,7 @@ from ...._foundation.api.interface import Api
 from ...._foundation.core.errors import Conflict, NotSupported
 from ...._foundation.core.result import Result
 from ...._foundation.resource.decide import after, build_plan, compare, read_desired
-from ...._foundation.resource.engine import apply_plan, require_permitted
-from ...._foundation.resource.execute import after_writes
+from ...._foundation.resource.engine import after_writes, apply_plan, require_permitted
 from ...._foundation.resource.run import TableResource, plan_resource
 from ...._foundation.resource.table import Table, Values
 from .checks import read_rules
@@ -89,41 +88,37 @@ def read_state(client: Api, is_required: bool) -> HaConfiguration:
 
 def plan_kept(placement: KeptPlacement, state: HaConfiguration, client: Api) -> HaPlan:
     """Return the plan. Raises Conflict for contradicting rules."""
-    obsolete = obsolete_rules(state.rules, placement.rules, placement.scope)
-    foreign = [name for name in obsolete if not _is_covered(state.rules[name], placement)]
-    removed = [name for name in obsolete if name not in foreign]
+    foreign: list[str] = []  # rules with existing guests that are not in the list
+    removed: list[str] = []
+    for name in obsolete_rules(state.rules, placement.rules, placement.scope):
+        guests = state.rules[name]["resources"] & placement.known
+        (removed if guests <= placement.listed else foreign).append(name)
     values = {name: one for name, one in state.rules.items() if name not in removed}
-    wanted = [(HA_RULE, _rule_options(rule)) for rule in placement.rules]
-    for _table, options in wanted:
+    wanted: list[tuple[Table, dict[str, Any]]] = []
+    for rule in placement.rules:
+        options = {
+            "name": rule.name,
+            "type": GROUP,
+            "affinity": AFFINITIES[rule.direction],
+            "comment": rule.comment,
+            "resources": sorted(rule.resources),
+            "exact": True,
+            "disable": False,
+        }
         desired = read_desired(HA_RULE, options)
-        values[options["name"]] = after(HA_RULE, desired, state.rules.get(options["name"]))
+        values[rule.name] = after(HA_RULE, desired, state.rules.get(rule.name))
+        wanted.append((HA_RULE, options))
     _require_feasible([rule.name for rule in placement.rules], values, placement.nodes)
-    removals = [(HA_RULE, {"name": name, "state": "absent"}) for name in removed]
-    writes = [*removals, *_new_resources(placement, state), *wanted]
+    writes: list[tuple[Table, dict[str, Any]]] = [
+        (HA_RULE, {"name": name, "state": "absent"}) for name in removed
+    ]
+    writes += [*_new_resources(placement, state), *wanted]
     writes += _unused_resources(placement, state, values)
     found = [_resource(table, options, state, client) for table, options in writes]
     warnings = tuple(
         f"HA rule '{name}' stays: it has guests that the list does not have" for name in foreign
     )
     return HaPlan([one for one in found if one.plan.changed], warnings)
-
-
-def _is_covered(values: Values, placement: KeptPlacement) -> bool:
-    """Return whether the list contains all guests of a rule that still exist."""
-    resources: frozenset[str] = values["resources"]
-    return resources & placement.known <= placement.listed
-
-
-def _rule_options(rule: DerivedRule) -> dict[str, Any]:
-    return {
-        "name": rule.name,
-        "type": GROUP,
-        "affinity": AFFINITIES[rule.direction],
-        "comment": rule.comment,
-        "resources": sorted(rule.resources),
-        "exact": True,
-        "disable": False,
-    }
 
 
 def _new_resources(
@@ -178,10 +173,9 @@ def _require_feasible(
             found.append(f"{name} ({comment}): {text}")
     if found:
         raise Conflict(
-            attempted=_ATTEMPTED,
-            answer="; ".join(found),
-            next_step="Change placement of the guests, or the other rules: pve.fleet.ha_rule_info",
-            reason="contradiction",
+            f"{_ATTEMPTED}: {'; '.join(found)}",
+            "Change placement of the guests, or the other rules: pve.fleet.ha_rule_info",
+            "contradiction",
             details={"contradictions": found},
         )
 
@@ -200,6 +194,8 @@ def apply_plans(plan: HaPlan, check_mode: bool) -> list[Result]:
     Each one is read again before its write, for its digest.
     """
     if check_mode:
+        for one in plan.resources:
+            one.client.plan_book.keep(one.plan)
         return [one.preview() for one in plan.resources]
     done: list[str] = []
     results: list[Result] = []

@@ -81,32 +81,22 @@ def derive_rules(guests: Sequence[GuestPlacement], rows: Iterable[VmRow]) -> lis
     others = [row for row in rows if not row.template]
     pairs: dict[Source, set[Pair]] = {}
     for guest in guests:
-        for source, sids in _matches(guest, others):
-            pairs.setdefault(source, set()).update(sids)
+        own, tenant = sid_of(guest.row), guest.tenant_tag or NO_TENANT
+        candidates = [
+            row
+            for row in others
+            if row.vmid != guest.row.vmid and owns(guest.tenant_tag, row.tags, guest.prefix)
+        ]
+        selectors = {APART: guest.rules.anti_affinity, TOGETHER: guest.rules.affinity}
+        for direction, listed in selectors.items():
+            for selector in listed:
+                matched = pairs.setdefault((tenant, direction, selector.text), set())
+                fitting = [row for row in candidates if selector.fits(row)]
+                matched.update(frozenset((own, sid_of(row))) for row in fitting)
     found: list[DerivedRule] = []
     for source in sorted(pairs):
         found += _rules_of(source, pairs[source])
     return found
-
-
-def _matches(
-    guest: GuestPlacement, others: Sequence[VmRow]
-) -> Iterable[tuple[Source, frozenset[Pair]]]:
-    """Yield the pairs of a guest with the guests that each of its selectors matches."""
-    tenant = guest.tenant_tag or NO_TENANT
-    own = sid_of(guest.row)
-    candidates = [
-        row
-        for row in others
-        if row.vmid != guest.row.vmid and owns(guest.tenant_tag, row.tags, guest.prefix)
-    ]
-    selectors = {APART: guest.rules.anti_affinity, TOGETHER: guest.rules.affinity}
-    for direction, listed in selectors.items():
-        for selector in listed:
-            sids = frozenset(
-                frozenset((own, sid_of(row))) for row in candidates if selector.fits(row)
-            )
-            yield (tenant, direction, selector.text), sids
 
 
 def _rules_of(source: Source, pairs: set[Pair]) -> list[DerivedRule]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
 from ...._foundation.core.errors import NotSupported
-from ...._foundation.resource.change import DesiredResource
-from ...._foundation.resource.table import Call, Field, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, Table
 from ...._foundation.resource.values import flag_field, number_field, text_field
 from .sids import sid
 
@@ -22,7 +21,7 @@ _INSTEAD = {
 
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
-    """Raise NotSupported for an option that the version does not have.
+    """Return `desired` unchanged. Raises NotSupported for an option that the version does not have.
 
     One request if the task sets such an option.
     """
@@ -33,19 +32,15 @@ def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
 
 def require_options(desired: DesiredResource, version: tuple[int, int]) -> None:
     """Raise NotSupported for an option that this version does not have (pure)."""
-    has_rules = version >= _RULES_SINCE
-    option = "group" if has_rules else "failback"
+    option, answer = "failback", "failback of a resource came with Proxmox VE 9.0"
+    if version >= _RULES_SINCE:
+        option, answer = "group", "Proxmox VE 9 has no HA groups any more"
     if option not in desired.values:
         return
-    if has_rules:
-        answer = "Proxmox VE 9 has no HA groups any more"
-    else:
-        answer = "failback of a resource came with Proxmox VE 9.0"
     raise NotSupported(
-        attempted=f"HA resource '{desired.keys['sid']}' was not changed",
-        answer=answer,
-        next_step=_INSTEAD[option],
-        reason="version",
+        f"HA resource '{desired.keys['sid']}' was not changed: {answer}",
+        _INSTEAD[option],
+        "version",
     )
 
 

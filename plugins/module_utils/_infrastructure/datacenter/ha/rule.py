@@ -11,8 +11,15 @@ from typing import Any
 
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
-from ...._foundation.resource.change import DesiredResource
-from ...._foundation.resource.table import Call, Field, Key, Members, Table, as_text
+from ...._foundation.resource.table import (
+    Call,
+    DesiredResource,
+    Field,
+    Key,
+    Members,
+    Table,
+    as_text,
+)
 from ...._foundation.resource.values import as_set, send_set, text_field, unset_flag_field
 from .sids import sid
 
