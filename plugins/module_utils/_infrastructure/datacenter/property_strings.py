@@ -18,8 +18,7 @@ from typing import Any
 
 from ..._foundation.core import propstring, validate
 from ..._foundation.core.errors import ValidationFailed
-from ..._foundation.resource.change import DesiredResource
-from ..._foundation.resource.table import Field
+from ..._foundation.resource.table import DesiredResource, Field
 
 Version = tuple[int, int]
 Values = Mapping[str, str]
@@ -35,13 +34,20 @@ def replaced(_known: str, wanted: str, _desired: DesiredResource) -> str:
     return wanted
 
 
+def in_any_order(value: Any) -> str:
+    """Return a value as a text; the items of a list, or of a list in a text, are sorted."""
+    items = value if isinstance(value, list) else str(value).split(";")
+    return ";".join(sorted(propstring.plain_address(str(one)) for one in items))
+
+
 @dataclass(frozen=True)
 class SubKey:
     """One key of a property string, under the name of a sub-option.
 
-    `want` returns the text of the sub-option's value or raises ValidationFailed. An empty text
-    removes the key. `since` has the versions that introduced the key (C("")) or one of its values.
-    A key that `needs` another key is refused without it.
+    `want` returns the text of the sub-option's value or raises ValidationFailed, and `read` the text
+    of the value in an answer. An empty text removes the key. `since` has the versions that
+    introduced the key (C("")) or one of its values. A key that `needs` another key is refused
+    without it.
     """
 
     option: str
@@ -52,6 +58,7 @@ class SubKey:
     merge: Callable[[str, str, DesiredResource], str] = replaced
     since: Mapping[str, Version] = field(default_factory=dict)
     needs: str = ""
+    read: Callable[[Any], str] = in_any_order
 
     def since_value(self, text: str) -> Version:
         """Return the first version with this key and value; every version can remove the key."""
@@ -105,7 +112,8 @@ class PropertyString:
             return {}
         if not isinstance(value, Mapping):
             value = propstring.parse(str(value), self.format, what=self.option)
-        return {str(key): _text(one) for key, one in value.items()}
+        readers = {sub_key.key: sub_key.read for sub_key in self.sub_keys}
+        return {key: readers.get(key, in_any_order)(one) for key, one in value.items()}
 
     def merge(self, known: Values, wanted: Values, desired: DesiredResource) -> dict[str, str]:
         """Return the keys after a task, which keeps the keys that it does not name."""
@@ -132,12 +140,6 @@ class PropertyString:
             sub_key.option: sub_key.show(values.get(sub_key.key, sub_key.default))
             for sub_key in self.sub_keys
         }
-
-
-def _text(value: Any) -> str:
-    """Return a value as a text; the items of a list, or of a list in a text, are sorted."""
-    items = value if isinstance(value, list) else str(value).split(";")
-    return ";".join(sorted(propstring.plain_address(str(one)) for one in items))
 
 
 # Values
@@ -195,6 +197,11 @@ def show_number(text: str) -> int | float | str | None:
         return text or None
     value = float(text)
     return int(value) if value.is_integer() else value
+
+
+def show_flag(text: str) -> bool | None:
+    """Return a boolean in the form of a result, None for an empty text."""
+    return text == "1" if text else None
 
 
 def show_text(text: str) -> str | None:
@@ -300,8 +307,7 @@ def require_order(lower: str, upper: str, attempted: str) -> None:
     """Raise ValidationFailed if a range ends before it begins (write_datacenter_config)."""
     if int(lower) > int(upper):
         raise ValidationFailed(
-            attempted=attempted,
-            answer=f"next_id would begin at {lower} and end at {upper}",
-            next_step="Set next_id.lower and next_id.upper so that the range is not empty",
-            reason="next_id",
+            f"{attempted}: next_id would begin at {lower} and end at {upper}",
+            "Set next_id.lower and next_id.upper so that the range is not empty",
+            "next_id",
         )

@@ -24,9 +24,8 @@ from ..._foundation.core.errors import (
     UnknownVm,
 )
 from ..._foundation.core.result import Result
-from ..._foundation.resource.change import DesiredResource, ResourceChange
 from ..._foundation.resource.run import run
-from ..._foundation.resource.table import Call, Field, Key, Table
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ..._foundation.resource.values import flag_field, text_field
 
 _ALL = Call(("cluster", "replication"))
@@ -109,7 +108,8 @@ def precheck(
 ) -> tuple[str, ...]:
     """Raise any refusal before the first write.
 
-    One request for a new job or a task with a tenant, and one for the list of jobs if it is new.
+    One request for a new job or a task with a tenant; for a new job, one each for the list of jobs,
+    the configuration of the guest and the storages.
     """
     attempted = f"{REPLICATION.label(desired.keys)} was not changed"
     if change.creates or tenant is not None:
@@ -119,17 +119,12 @@ def precheck(
             require_target(desired, rows, attempted)
             jobs = client.get(*_ALL.path, attempted="Could not list the replication jobs") or []
             require_new(desired, jobs, attempted)
-            _require_volumes(client, desired, rows, attempted)
+            guest = _guest(desired.keys["id"], rows) or {}
+            path = ("nodes", str(guest["node"]), str(guest["type"]), str(guest["vmid"]), "config")
+            config = client.get(*path, attempted="Could not read the configuration of the guest")
+            storages = client.get("storage", attempted="Could not list the storages") or []
+            require_replicable(config, storages, attempted)
     return ()
-
-
-def _require_volumes(client: Api, desired: DesiredResource, rows: Rows, attempted: str) -> None:
-    """Raise NotSupported if PVE cannot replicate the volumes of the guest; two requests."""
-    guest = _guest(desired.keys["id"], rows) or {}
-    path = ("nodes", str(guest["node"]), str(guest["type"]), str(guest["vmid"]), "config")
-    config = client.get(*path, attempted="Could not read the configuration of the guest")
-    storages = client.get("storage", attempted="Could not list the storages") or []
-    require_replicable(config, storages, attempted)
 
 
 def require_replicable(config: Mapping[str, Any], storages: Rows, attempted: str) -> None:
@@ -160,9 +155,7 @@ def require_replicable(config: Mapping[str, Any], storages: Rows, attempted: str
 
 
 def _not_replicable(attempted: str, answer: str, next_step: str) -> NotSupported:
-    return NotSupported(
-        attempted=attempted, answer=answer, next_step=next_step, reason="not replicable"
-    )
+    return NotSupported(f"{attempted}: {answer}", next_step, "not replicable")
 
 
 def _guest(job: str, rows: Rows) -> Mapping[str, Any] | None:
@@ -178,17 +171,15 @@ def require_guest(job: str, tenant: str | None, rows: Rows, attempted: str) -> N
     vmid = job.partition("-")[0]
     if guest is None:
         raise UnknownVm(
-            attempted=attempted,
-            answer=f"there is no guest {vmid} that this user or token may see",
-            next_step="Check the VMID at the beginning of id",
-            reason="unknown VM",
+            f"{attempted}: there is no guest {vmid} that this user or token may see",
+            "Check the VMID at the beginning of id",
+            "unknown VM",
         )
     if tenant is not None and not owns(tenant_tag(tenant), parse_tags(guest.get("tags"))):
         raise ForeignTenant(
-            attempted=attempted,
-            answer=f"guest {vmid} does not belong to tenant {tenant}",
-            next_step=f"Check its tag, which must be {tenant_tag(tenant)}",
-            reason="another tenant",
+            f"{attempted}: guest {vmid} does not belong to tenant {tenant}",
+            f"Check its tag, which must be {tenant_tag(tenant)}",
+            "another tenant",
         )
 
 
@@ -203,9 +194,7 @@ def require_target(desired: DesiredResource, rows: Rows, attempted: str) -> None
         answer = f"the guest runs on {target} itself"
     else:
         answer = f"there is no node {target}; the cluster has {', '.join(nodes)}"
-    raise ConfigurationError(
-        attempted=attempted, answer=answer, next_step="Check target", reason="target"
-    )
+    raise ConfigurationError(f"{attempted}: {answer}", "Check target", "target")
 
 
 def require_new(desired: DesiredResource, jobs: Rows, attempted: str) -> None:
@@ -217,15 +206,13 @@ def require_new(desired: DesiredResource, jobs: Rows, attempted: str) -> None:
     for job in jobs:
         if job["id"] == name:
             raise Conflict(
-                attempted=attempted,
-                answer="the job of this ID is being deleted by its node",
-                next_step="Run this again in a minute, or delete it with force=true",
-                reason="being deleted",
+                f"{attempted}: the job of this ID is being deleted by its node",
+                "Run this again in a minute, or delete it with force=true",
+                "being deleted",
             )
         if int(job.get("guest", 0)) == vmid and job.get("target") == target:
             raise Conflict(
-                attempted=attempted,
-                answer=f"job {job['id']} replicates this guest to {target}",
-                next_step=f"Use the ID {job['id']}, or another target",
-                reason="target in use",
+                f"{attempted}: job {job['id']} replicates this guest to {target}",
+                f"Use the ID {job['id']}, or another target",
+                "target in use",
             )

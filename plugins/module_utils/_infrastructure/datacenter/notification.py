@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of notification endpoints (pve-manager: PVE/API2/Cluster/Notifications.pm).
+"""The tables of notification endpoints and matchers (pve-manager: PVE/API2/Cluster/Notifications.pm).
 
-An endpoint is a target that messages are sent to: mail, SMTP, Gotify or a webhook.
+An endpoint is a target that messages are sent to: mail, SMTP, Gotify or a webhook. A matcher chooses
+the endpoints of a message.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...._foundation.api.interface import Api
-from ...._foundation.cluster.find.names import USER, require_listed
-from ...._foundation.core import validate
-from ...._foundation.core.errors import Conflict, ValidationFailed
-from ...._foundation.core.propstring import sub_keys
-from ...._foundation.core.result import Result
-from ...._foundation.resource.change import DesiredResource, ResourceChange
-from ...._foundation.resource.run import run, run_info
-from ...._foundation.resource.table import Call, Field, Key, Table
-from ...._foundation.resource.values import flag_field, host_field, number_field, secret, text_field
+from ..._foundation.api.interface import Api
+from ..._foundation.cluster.find.names import ENDPOINT as ENDPOINTS
+from ..._foundation.cluster.find.names import USER, require_listed
+from ..._foundation.core import validate
+from ..._foundation.core.errors import Conflict, ValidationFailed
+from ..._foundation.core.propstring import sub_keys
+from ..._foundation.core.result import Result
+from ..._foundation.resource.run import run, run_info
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
+from ..._foundation.resource.values import flag_field, host_field, number_field, secret, text_field
 
 TYPES = ("gotify", "sendmail", "smtp", "webhook")
 _ALL = Call(("cluster", "notifications", "endpoints", "{type}"))
 MATCHERS = ("cluster", "notifications", "matchers")
 BUILTIN = "mail-to-root"
 _MAIL, _SMTP, _GOTIFY, _HOOK = ("sendmail", "smtp"), ("smtp",), ("gotify",), ("webhook",)
+BUILTIN_MATCHER = "default-matcher"
 
 
 def list_field(option: str, **more: Any) -> Field:
@@ -78,18 +80,30 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
         require_custom(ENDPOINT, desired, BUILTIN)
         matchers = client.get(*MATCHERS, attempted="Could not list the matchers") or []
         require_unused(desired, matchers)
+    elif desired.keys["type"] in _MAIL:
+        require_recipient(desired, {**change.before, **change.sets})
     require_listed(client, "mailto_user", USER, change.sets.get("mailto_user") or ())
     return ()
+
+
+def require_recipient(desired: DesiredResource, values: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for mails to no one (proxmox-notify: api/smtp.rs, add_endpoint)."""
+    if not values.get("mailto") and not values.get("mailto_user"):
+        raise ValidationFailed(
+            f"{ENDPOINT.label(desired.keys)} was not changed: it would have no recipient",
+            "Set mailto or mailto_user",
+            "mailto",
+        )
 
 
 def require_custom(table: Table, desired: DesiredResource, builtin: str) -> None:
     """Raise ValidationFailed for the deletion of the built-in object: PVE only resets it (pure)."""
     if desired.keys["name"] == builtin:
         raise ValidationFailed(
-            attempted=f"{table.label(desired.keys)} was not deleted",
-            answer="it is a part of Proxmox VE, which would reset it instead",
-            next_step="Set disable=true",
-            reason="built in",
+            f"{table.label(desired.keys)} was not deleted: it is a part of Proxmox VE, which "
+            "would reset it instead",
+            "Set disable=true",
+            "built in",
         )
 
 
@@ -99,10 +113,10 @@ def require_unused(desired: DesiredResource, matchers: Iterable[Mapping[str, Any
     users = sorted(str(row["name"]) for row in matchers if name in (row.get("target") or ()))
     if users:
         raise Conflict(
-            attempted=f"{ENDPOINT.label(desired.keys)} was not deleted",
-            answer=f"messages are sent to it by matcher {', '.join(users)}",
-            next_step="Take it out of target of the matchers first",
-            reason="in use",
+            f"{ENDPOINT.label(desired.keys)} was not deleted: messages are sent to it by matcher "
+            f"{', '.join(users)}",
+            "Take it out of target of the matchers first",
+            "in use",
             details={"matchers": users},
         )
 
@@ -117,7 +131,7 @@ ENDPOINT = Table(
         flag_field("disable"),
         list_field("mailto", variants=_MAIL),
         list_field("mailto_user", variants=_MAIL),
-        text_field("from_address", variants=_MAIL),
+        text_field("from_address", required=_SMTP, variants=_MAIL),
         text_field("author", variants=_MAIL),
         host_field("server", required=True, variants=(*_SMTP, *_GOTIFY)),
         number_field("server_port", 0, name="port", optional=True, variants=_SMTP),
@@ -177,3 +191,36 @@ def run_endpoint_info(params: Mapping[str, Any], client: Api, check_mode: bool =
         one = run_info(ENDPOINT, {**params, "type": kind}, client, check_mode)
         found += one.values[ENDPOINT.plural]
     return Result(False, {ENDPOINT.plural: found})
+
+
+def precheck_matcher(
+    client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise a refusal before the first write; one request if targets are set."""
+    if change.deletes:
+        require_custom(MATCHER, desired, BUILTIN_MATCHER)
+    require_listed(client, "target", ENDPOINTS, change.sets.get("target") or ())
+    return ()
+
+
+MATCHER = Table(
+    kind="notification_matcher",
+    title="notification matcher",
+    keys=(Key("name", "name", validate.config_id),),
+    fields=(
+        text_field("comment"),
+        flag_field("disable"),
+        list_field("target"),
+        text_field("mode", default="all"),
+        flag_field("invert_match"),
+        list_field("match_severity"),
+        list_field("match_field"),
+        list_field("match_calendar"),
+    ),
+    digest=("PUT",),
+    unset_as_list=True,
+    list_call=Call(MATCHERS),
+    read_call=Call((*MATCHERS, "{name}")),
+    create_call=Call(MATCHERS, {"name": "{name}"}),
+    precheck=precheck_matcher,
+)
