@@ -12,16 +12,15 @@ change of the other run, unless both runs read the options again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..._foundation.api.interface import Api
 from ..._foundation.cluster.find.names import ENDPOINT, read_listed
 from ..._foundation.core import validate
 from ..._foundation.core.arguments.options import did_you_mean
-from ..._foundation.core.errors import NotSupported, PermissionDenied, ValidationFailed
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Call, Field, Table
+from ..._foundation.core.errors import PermissionDenied, ValidationFailed
+from ..._foundation.resource.table import Call, DesiredResource, Field, ResourceChange, Table
 from ..datacenter import general
 from .property_strings import (
     PropertyString,
@@ -37,6 +36,7 @@ from .property_strings import (
     number,
     one_of,
     require_order,
+    show_flag,
     show_number,
     show_text,
     split,
@@ -63,10 +63,6 @@ def _rebalance(
     return SubKey(option, key, want, show, default, since=_REBALANCES, needs=needs)
 
 
-def _is_set(text: str) -> bool:
-    return text == "1"
-
-
 _AUTO = "ha-auto-rebalance"
 CRS = PropertyString(
     "crs",
@@ -78,8 +74,8 @@ CRS = PropertyString(
             default="basic",
             since={"dynamic": (9, 2)},
         ),
-        SubKey("ha_rebalance_on_start", "ha-rebalance-on-start", flag, _is_set, "0"),
-        _rebalance("", flag, _is_set),
+        SubKey("ha_rebalance_on_start", "ha-rebalance-on-start", flag, show_flag, "0"),
+        _rebalance("", flag, show_flag),
         _rebalance("threshold", number(0, 100), show_number, "30", _AUTO),
         _rebalance("method", one_of("bruteforce", "topsis"), str, "bruteforce", _AUTO),
         _rebalance("hold-duration", number(0), show_number, "3", _AUTO),
@@ -91,7 +87,7 @@ TAG_STYLE = PropertyString(
     (
         SubKey("color_map", "color-map", colours, split_colours, "", merge_colours),
         SubKey("ordering", "ordering", one_of("config", "alphabetical"), default="alphabetical"),
-        SubKey("case_sensitive", "case-sensitive", flag, _is_set, "0"),
+        SubKey("case_sensitive", "case-sensitive", flag, show_flag, "0"),
         SubKey("shape", "shape", one_of("full", "circle", "dense", "none"), default="circle"),
     ),
 )
@@ -156,10 +152,9 @@ def _whole(answer: Mapping[str, Any], _keys: Mapping[str, str]) -> Mapping[str, 
     """
     if "description" not in answer:
         raise PermissionDenied(
-            attempted=f"Could not read {_LABEL}",
-            answer="Proxmox VE leaves most of them out without Sys.Audit on /",
-            next_step="Use a user or token with Sys.Audit on /",
-            reason="not all options",
+            f"Could not read {_LABEL}: Proxmox VE leaves most of them out without Sys.Audit on /",
+            "Use a user or token with Sys.Audit on /",
+            "not all options",
             details={"privileges": ["Sys.Audit"]},
         )
     return answer
@@ -173,14 +168,6 @@ def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
     if not desired.present:
         _require_removable(desired)
         return desired
-    newer = _newer_values(desired)
-    if newer:
-        _require_version(newer, client.version())
-    return desired
-
-
-def _newer_values(desired: DesiredResource) -> list[tuple[str, Version]]:
-    """Return the values of sub-keys that older versions do not have, with their first version."""
     found: list[tuple[str, Version]] = []
     for string in STRINGS:
         for key, text in desired.values.get(string.option, {}).items():
@@ -188,19 +175,13 @@ def _newer_values(desired: DesiredResource) -> list[tuple[str, Version]]:
             since = sub_key.since_value(text)
             if since > _ANY:
                 found.append((f"{string.option}.{sub_key.option}={text}", since))
-    return found
-
-
-def _require_version(newer: Sequence[tuple[str, Version]], version: Version) -> None:
-    for what, since in newer:
-        if version < since:
-            raise NotSupported(
-                attempted=_NOT_CHANGED,
-                answer=f"{what} came with Proxmox VE {since[0]}.{since[1]}, and this is"
-                f" {version[0]}.{version[1]}",
-                next_step=f"Leave out {what.partition('=')[0]}",
-                reason="version",
-            )
+    if not found:
+        return desired
+    version = client.version()
+    for what, since in found:
+        step = f"Leave out {what.partition('=')[0]}"
+        validate.require_since(since, version, _NOT_CHANGED, what, step)
+    return desired
 
 
 def _require_removable(desired: DesiredResource) -> None:
@@ -212,11 +193,11 @@ def _require_removable(desired: DesiredResource) -> None:
         other.append("exact")
     if other:
         raise ValidationFailed(
-            attempted="state=absent was refused",
-            answer=f"it takes listed tags out, and does nothing with {', '.join(other)}",
-            next_step="List registered_tags, tag_style.color_map or user_tag_access.user_allow_list"
+            "state=absent was refused: it takes listed tags out, and does nothing with "
+            f"{', '.join(other)}",
+            "List registered_tags, tag_style.color_map or user_tag_access.user_allow_list"
             " only; an empty text returns another option to the default of Proxmox VE",
-            reason="state",
+            "state",
         )
 
 
@@ -228,10 +209,10 @@ def require_complete(change: ResourceChange) -> None:
             if sub_key.key in values and sub_key.needs and sub_key.needs not in values:
                 needed = sub_key.needs.replace("-", "_")
                 raise ValidationFailed(
-                    attempted=_NOT_CHANGED,
-                    answer=f"{string.option}.{sub_key.option} needs {string.option}.{needed}",
-                    next_step=f"Set {string.option}.{needed} too",
-                    reason=string.option,
+                    f"{_NOT_CHANGED}: {string.option}.{sub_key.option} needs "
+                    f"{string.option}.{needed}",
+                    f"Set {string.option}.{needed} too",
+                    string.option,
                 )
     if NEXT_ID.option in change.sets:
         next_id = NEXT_ID.show(change.sets[NEXT_ID.option])

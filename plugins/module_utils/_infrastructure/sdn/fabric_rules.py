@@ -49,11 +49,9 @@ def require_fabrics(params: Mapping[str, Any], running: Sections, version: str) 
         used += [kind for row in params.get(kind) or () if row.get("fabric")]
     if used:
         raise NotSupported(
-            attempted=f"{used[0]} was refused",
-            answer=f"PVE {version} has no fabrics, they came with 9.0",
-            next_step="Leave out the fabrics, and set the peers of zones and controllers",
-            reason="fabrics",
-            dispatched=False,
+            f"{used[0]} was refused: PVE {version} has no fabrics, they came with 9.0",
+            "Leave out the fabrics, and set the peers of zones and controllers",
+            "fabrics",
         )
 
 
@@ -81,7 +79,26 @@ def _of_fabrics(running: Sections, after: Sections, around: SdnContext) -> Itera
             yield from _places(name, entry, around)
         if entry.get("fabric_id") not in others or running[FABRIC_NODES].get(name) != entry:
             yield from _node(name, entry, after)
-    yield from _duplicate_values(after)
+    yield from _shared(after)
+
+
+def _shared(after: Sections) -> Iterator[FleetError]:
+    """Yield an error for two nodes of a fabric with one address, or two fabrics with one interface
+    of a node.
+    """
+    owners: dict[tuple[str, ...], str] = {}
+    for name, entry in after[FABRIC_NODES].items():
+        unique: list[tuple[str, ...]] = []
+        for key, _prefix in _FAMILIES:
+            if key in entry:
+                unique.append((entry["fabric_id"], entry[key]))
+        for interface in interfaces_of(entry.get("interfaces", "")):
+            unique.append(("node", entry["node_id"], interface.get("name", "")))
+        for value in unique:
+            other = owners.setdefault(value, name)
+            if other != name:
+                answer = f"fabric node '{other}' has {value[-1]} too"
+                yield refused(f"Fabric node '{name}' was refused", answer)
 
 
 def _zone(name: str, entry: SdnEntry, after: Sections, around: SdnContext) -> Iterator[FleetError]:
@@ -191,51 +208,19 @@ def _node(name: str, entry: SdnEntry, after: Sections) -> Iterator[FleetError]:
         return
     if fabric.get("protocol") not in PROTOCOLS:
         yield refused(label, f"protocol {fabric.get('protocol')} is not managed")
-    for family, key in _FAMILIES:
-        yield from _address(label, (family, entry.get(family)), (key, fabric.get(key)))
-    for one in interfaces_of(entry.get("interfaces", "")):
-        yield from _interface(label, one, fabric.get("protocol"))
-
-
-def _address(
-    label: str, address: tuple[str, str | None], prefix: tuple[str, str | None]
-) -> Iterator[FleetError]:
-    option, own = address
-    key, network = prefix
-    if own and not network:
-        yield refused(label, f"it has {option} {own}, and its fabric has no {key}")
-    if network and not own:
-        yield refused(label, f"its fabric has {key} {network}", f"Set {option}")
-    if own and network and ipaddress.ip_address(own) not in _network(network):
-        yield refused(label, f"{option} {own} is not in {network}")
-
-
-def _interface(label: str, one: Mapping[str, str], protocol: str | None) -> Iterator[FleetError]:
+    for option, key in _FAMILIES:
+        address, prefix = entry.get(option), fabric.get(key)
+        if address and not prefix:
+            yield refused(label, f"it has {option} {address}, and its fabric has no {key}")
+        if prefix and not address:
+            yield refused(label, f"its fabric has {key} {prefix}", f"Set {option}")
+        if address and prefix and ipaddress.ip_address(address) not in _network(prefix):
+            yield refused(label, f"{option} {address} is not in {prefix}")
     smallest, largest = _MULTIPLIER
-    multiplier = one.get("hello_multiplier")
-    if protocol == "ospf" and (multiplier or one.get("ip6")):
-        answer = f"interface '{one['name']}' has options that protocol ospf lacks"
-        yield refused(label, answer, "Remove ip6 and hello_multiplier")
-    if multiplier and not smallest <= int(multiplier) <= largest:
-        yield refused(label, f"hello_multiplier is not between {smallest} and {largest}")
-
-
-def _duplicate_values(after: Sections) -> Iterator[FleetError]:
-    """Yield an error if two nodes of a fabric share an address, or two fabrics an interface."""
-    owners: dict[tuple[str, ...], str] = {}
-    for name, entry in after[FABRIC_NODES].items():
-        for owner, value in _taken(entry):
-            other = owners.setdefault((owner, value), name)
-            if other != name:
-                answer = f"fabric node '{other}' has {value} too"
-                yield refused(f"Fabric node '{name}' was refused", answer)
-
-
-def _taken(entry: SdnEntry) -> list[tuple[str, str]]:
-    """Return the values that must be unique: addresses in a fabric, interfaces of a node."""
-    found = [
-        (f"fabric {entry['fabric_id']}", entry[key]) for key, _family in _FAMILIES if key in entry
-    ]
-    for one in interfaces_of(entry.get("interfaces", "")):
-        found.append((f"node {entry['node_id']}", one.get("name", "")))
-    return found
+    for interface in interfaces_of(entry.get("interfaces", "")):
+        multiplier = interface.get("hello_multiplier")
+        if fabric.get("protocol") == "ospf" and (multiplier or interface.get("ip6")):
+            answer = f"interface '{interface['name']}' has options that protocol ospf lacks"
+            yield refused(label, answer, "Remove ip6 and hello_multiplier")
+        if multiplier and not smallest <= int(multiplier) <= largest:
+            yield refused(label, f"hello_multiplier is not between {smallest} and {largest}")

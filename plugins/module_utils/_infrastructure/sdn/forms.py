@@ -46,14 +46,11 @@ _FABRIC_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,6}[a-zA-Z0-9]")
 _LISTS_OF_KEYS = {"dhcp-range", "interfaces"}
 _INTERFACE_KEYS = ("name", "ip", "ip6", "hello_multiplier")
 _SEPARATOR = ";"
-_ZONE_ROWS = ("network", "sdn")
 
 
 def refused(attempted: str, answer: str, step: str = "Nothing was changed") -> ValidationFailed:
     """Return the error for a refused value of a task."""
-    return ValidationFailed(
-        attempted=attempted, answer=answer, next_step=step, reason="sdn", dispatched=False
-    )
+    return ValidationFailed(f"{attempted}: {answer}", step, "sdn")
 
 
 # -- options -------------------------------------------------------------------------------------
@@ -63,22 +60,17 @@ def read_desired(params: Mapping[str, Any], running: Sections) -> DesiredSdn:
     """Return the objects that a task declares. Raises ValidationFailed."""
     sections: dict[str, dict[str, SdnEntry | None]] = {}
     exact = frozenset(params.get("exact") or ())
+    zones = {name: entry.get("zone", "") for name, entry in running[VNETS].items()}
+    for row in params.get(VNETS) or ():
+        if row.get("zone"):
+            zones[row["name"]] = row["zone"]
     for kind in SECTIONS:
         rows = params.get(kind)
         if rows is None and kind in exact:
             raise refused("exact was refused", f"{kind} is not set", f"Set {kind}")
         if rows is not None:
-            zones = _zones_of_vnets(params, running)
             sections[kind] = _section(kind, rows, zones)
     return DesiredSdn(sections, exact)
-
-
-def _zones_of_vnets(params: Mapping[str, Any], running: Sections) -> dict[str, str]:
-    zones = {name: entry.get("zone", "") for name, entry in running[VNETS].items()}
-    for row in params.get(VNETS) or ():
-        if row.get("zone"):
-            zones[row["name"]] = row["zone"]
-    return zones
 
 
 def _section(
@@ -88,30 +80,28 @@ def _section(
     for place, row in enumerate(rows):
         label = f"{kind}[{place}]"
         if kind == SUBNETS and row.get("state") == "absent" and row["vnet"] not in zones:
-            continue  # it was removed with its VNet
-        name = _subnet_id(label, row, zones) if kind == SUBNETS else _declared_name(kind, row)
-        _require_id(kind, name, label)
+            # it was removed with its VNet, or both are hidden
+            found[f"{row['cidr']} of VNet {row['vnet']}"] = None
+            continue
+        if kind == SUBNETS:
+            name = _subnet_id(label, row, zones)
+        else:
+            name = f"{row['fabric']}_{row['node']}" if kind == FABRIC_NODES else str(row["name"])
+        # pve-network: SDN/Zones/Plugin.pm, SDN/VnetPlugin.pm and SDN/Fabrics.pm.
+        if kind in _SHORT and not _ID.fullmatch(name):
+            answer = f"'{name}' must have 2 to 8 letters and digits, and begin with a letter"
+            raise refused(f"{label} was refused", answer)
+        if kind == FABRICS and not _FABRIC_ID.fullmatch(name):
+            answer = (
+                f"'{name}' must have 2 to 8 letters, digits and hyphens, and no hyphen at an end"
+            )
+            raise refused(f"{label} was refused", answer)
+        if kind == FABRIC_NODES and not (row["fabric"] and row["node"]):
+            raise refused(f"{label} was refused", "it has no fabric or no node")
         if name in found:
             raise refused(f"{label} was refused", f"'{name}' is listed twice")
         found[name] = None if row.get("state") == "absent" else _entry(kind, row, label)
     return found
-
-
-def _declared_name(kind: str, row: Mapping[str, Any]) -> str:
-    return f"{row['fabric']}_{row['node']}" if kind == FABRIC_NODES else str(row["name"])
-
-
-def _require_id(kind: str, name: str, label: str) -> None:
-    """Raise ValidationFailed for a name that Proxmox VE does not accept.
-
-    Source: pve-network, SDN/Zones/Plugin.pm, SDN/VnetPlugin.pm and SDN/Fabrics.pm.
-    """
-    if kind in _SHORT and not _ID.fullmatch(name):
-        answer = f"'{name}' must have 2 to 8 letters and digits, and begin with a letter"
-        raise refused(f"{label} was refused", answer)
-    if kind == FABRICS and not _FABRIC_ID.fullmatch(name):
-        answer = f"'{name}' must have 2 to 8 letters, digits and hyphens, and no hyphen at an end"
-        raise refused(f"{label} was refused", answer)
 
 
 def _subnet_id(label: str, row: Mapping[str, Any], zones: Mapping[str, str]) -> str:
@@ -134,6 +124,8 @@ def _entry(kind: str, row: Mapping[str, Any], label: str) -> SdnEntry:
         value = row.get(option)
         if value is None:
             continue
+        if key == "mac" and not value:  # pve-network: SDN/Zones/EvpnPlugin.pm, on_update_hook
+            raise refused(f"{label} was refused", "PVE gives a zone without mac a new one")
         try:
             entry[key] = _canonical(value, form)
         except ValueError:
@@ -146,8 +138,9 @@ def _canonical(value: Any, form: str) -> str:
     if form == FLAG:
         return "1" if str(value).lower() in ("1", "true", "yes") else ""
     if form == LIST:
-        parts = value if isinstance(value, list) else re.split(r"[,; ]+", str(value))
-        return ",".join(sorted({plain_address(str(part)) for part in parts if part}))
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        parts = filter(None, re.split(r"[,;\s]+", text))
+        return ",".join(sorted(set(map(plain_address, parts))))
     if form == RANGES:
         return _SEPARATOR.join(sorted(_range(one) for one in value))
     if form == INTERFACES:
@@ -187,6 +180,8 @@ def _range(one: Any) -> str:
         return _range(sub_keys(one))
     start = plain_address(one.get("start_address") or one.get("start-address") or "")
     end = plain_address(one.get("end_address") or one.get("end-address") or "")
+    if re.search(r"[,;=\s]", start + end):
+        raise ValueError("an address has a separator")
     return f"start-address={start},end-address={end}"
 
 
@@ -273,7 +268,7 @@ def is_in_force(rows: Iterable[Mapping[str, Any]], zones: Section) -> bool:
         node, status = str(row.get("node")), row.get("status")
         if row.get("type") == "node" and status == "online":
             online.add(node)
-        if row.get("type") in _ZONE_ROWS and status == "available":
+        if row.get("type") in ("network", "sdn") and status == "available":
             reported.add((node, str(row.get("network") or row.get("sdn"))))
     for name, entry in zones.items():
         members = set(entry["nodes"].split(",")) if entry.get("nodes") else online
@@ -324,12 +319,9 @@ def _format_value(text: str, form: str) -> Any:
     if form == RANGES:
         return [{"start_address": one, "end_address": other} for one, other in ranges_of(text)]
     if form == INTERFACES:
-        return [_format_interface(one) for one in interfaces_of(text)]
+        interfaces: list[dict[str, Any]] = [*interfaces_of(text)]
+        for interface in interfaces:
+            if interface.get("hello_multiplier", "").isdigit():
+                interface["hello_multiplier"] = int(interface["hello_multiplier"])
+        return interfaces
     return text
-
-
-def _format_interface(one: Mapping[str, str]) -> dict[str, Any]:
-    formatted: dict[str, Any] = dict(one)
-    if formatted.get("hello_multiplier", "").isdigit():
-        formatted["hello_multiplier"] = int(formatted["hello_multiplier"])
-    return formatted

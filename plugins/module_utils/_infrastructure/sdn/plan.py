@@ -57,18 +57,12 @@ def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, Sd
     """Return the objects after the task."""
     after = {kind: _after(kind, section, desired, running) for kind, section in running.items()}
     if FABRICS in running:
-        nodes = after[FABRIC_NODES].items()
-        after[FABRIC_NODES] = {
-            name: entry
-            for name, entry in nodes
-            if name in (desired.sections.get(FABRIC_NODES) or ()) or _has_fabric(entry, after)
-        }
+        # A fabric is removed with its nodes, except nodes that the task declares.
+        declared = desired.sections.get(FABRIC_NODES) or ()
+        for name, entry in [*after[FABRIC_NODES].items()]:
+            if name not in declared and entry.get("fabric_id") not in after[FABRICS]:
+                del after[FABRIC_NODES][name]
     return after
-
-
-def _has_fabric(node: SdnEntry, sections: Sections) -> bool:
-    """Return whether the fabric of a node stays; a fabric is removed with its nodes."""
-    return node.get("fabric_id") in sections[FABRICS]
 
 
 def _after(
@@ -176,19 +170,29 @@ def _writes(kind: str, running: Sections, after: Sections) -> Iterator[ObjectSte
     recreated = _recreated(running, after) if kind == FABRIC_NODES else []
     for name, entry in after.get(kind, {}).items():
         origin = running[kind].get(name)
-        more = _protocol(kind, entry, after)
+        more = {}
+        if kind in FABRIC_SECTIONS:
+            fabric = entry if kind == FABRICS else after[FABRICS][entry["fabric_id"]]
+            more = {"protocol": fabric["protocol"]}
         if origin is None or name in recreated:
-            yield _creation(kind, name, entry, more)
+            data: dict[str, Any] = {KEYS[kind]: name, **data_of(entry), **more}
+            if kind == SUBNETS:
+                _zone, network, mask = name.split("-", 2)
+                data.update(subnet=f"{network}/{mask}", type="subnet")
+                del data["vnet"]
+            if kind == FABRIC_NODES:
+                data["node_id"] = entry["node_id"]
+                del data["fabric_id"]
+            summary = f"Create {NOUNS[kind]} '{name}'{_words(entry)}"
+            yield _step(summary, "POST", _base(kind, entry), data, (kind, name, entry))
         elif origin != entry:
-            yield _update(kind, name, (origin, entry), more)
-
-
-def _protocol(kind: str, entry: SdnEntry, after: Sections) -> dict[str, str]:
-    """Return the protocol, which is required to write a fabric or its nodes."""
-    if kind not in FABRIC_SECTIONS:
-        return {}
-    fabric = entry if kind == FABRICS else after[FABRICS][entry["fabric_id"]]
-    return {"protocol": fabric["protocol"]}
+            changes = {key: value for key, value in entry.items() if origin.get(key) != value}
+            gone = sorted(origin.keys() - entry.keys())
+            data = {**data_of(changes), **more}
+            if gone:
+                data["delete"] = gone if kind in FABRIC_SECTIONS else ",".join(gone)
+            summary = f"Change {NOUNS[kind]} '{name}'{_words(changes, gone)}"
+            yield _step(summary, "PUT", _path(kind, name, entry), data, (kind, name, entry))
 
 
 def _removals(kind: str, running: Sections, after: Sections) -> Iterator[ObjectStep]:
@@ -216,32 +220,6 @@ def _base(kind: str, entry: SdnEntry) -> tuple[str, ...]:
 def _path(kind: str, name: str, entry: SdnEntry) -> tuple[str, ...]:
     own = entry["node_id"] if kind == FABRIC_NODES else name
     return (*_base(kind, entry), own)
-
-
-def _creation(kind: str, name: str, entry: SdnEntry, more: Mapping[str, str]) -> ObjectStep:
-    data = {KEYS[kind]: name, **data_of(entry), **more}
-    if kind == SUBNETS:
-        _zone, network, mask = name.split("-", 2)
-        data.update(subnet=f"{network}/{mask}", type="subnet")
-        del data["vnet"]
-    if kind == FABRIC_NODES:
-        data["node_id"] = entry["node_id"]
-        del data["fabric_id"]
-    summary = f"Create {NOUNS[kind]} '{name}'{_words(entry)}"
-    return _step(summary, "POST", _base(kind, entry), data, (kind, name, entry))
-
-
-def _update(
-    kind: str, name: str, states: tuple[SdnEntry, SdnEntry], more: Mapping[str, str]
-) -> ObjectStep:
-    origin, entry = states
-    changes = {key: value for key, value in entry.items() if origin.get(key) != value}
-    gone = sorted(origin.keys() - entry.keys())
-    data = {**data_of(changes), **more}
-    if gone:
-        data["delete"] = gone if kind in FABRIC_SECTIONS else ",".join(gone)
-    summary = f"Change {NOUNS[kind]} '{name}'{_words(changes, gone)}"
-    return _step(summary, "PUT", _path(kind, name, entry), data, (kind, name, entry))
 
 
 def _words(entry: SdnEntry, gone: list[str] | None = None) -> str:

@@ -47,19 +47,17 @@ _REFERENCES = (
     ("dns", DNS),
     ("reversedns", DNS),
 )
-_WITH_PEERS = ((ZONES, "vxlan"), (CONTROLLERS, "evpn"))
 
 
 def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
     """Raise PendingChanges for pending changes of others, which an apply would include."""
     if pending and not is_own:
         raise PendingChanges(
-            attempted="The SDN configuration was not changed",
-            answer=f"it has pending changes of others: {', '.join(pending)}",
-            next_step=HAVE_AUTHOR,
-            reason="pending changes",
+            "The SDN configuration was not changed: it has pending changes of others: "
+            f"{', '.join(pending)}",
+            HAVE_AUTHOR,
+            "pending changes",
             details={"pending": list(pending)},
-            dispatched=False,
         )
 
 
@@ -83,7 +81,12 @@ def _violations(running: Sections, after: Sections, around: SdnContext) -> Itera
     yield from fabric_violations(running, after, around)
     yield from _vnets(running, after, around)
     yield from _tags(running, after)
-    yield from _removed_subnets(running, after, around)
+    for name in running[SUBNETS]:  # pve-network: SDN/Ipams/PVEPlugin.pm, del_subnet
+        leased = around.leased.get(name, ())
+        if name not in after[SUBNETS] and leased:
+            answer = f"{', '.join(leased)} of it {'is' if len(leased) == 1 else 'are'} in use"
+            step = "Move the NICs of these guests, or delete the addresses from the IPAM"
+            yield _conflict(f"Subnet '{name}' was not removed", answer, step)
     yield from _subnets(running, after)
 
 
@@ -92,9 +95,7 @@ def _is_unchanged(kind: str, name: str, running: Sections, after: Sections) -> b
 
 
 def _conflict(attempted: str, answer: str, step: str) -> Conflict:
-    return Conflict(
-        attempted=attempted, answer=answer, next_step=step, reason="in use", dispatched=False
-    )
+    return Conflict(f"{attempted}: {answer}", step, "in use")
 
 
 # -- zones ---------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def _unused(kind: str, running: Sections, after: Sections) -> Iterator[FleetErro
 
 def _peers(running: Sections, after: Sections) -> Iterator[FleetError]:
     """Yield an error unless either peers or a fabric is set (VxlanPlugin.pm, EvpnPlugin.pm)."""
-    for kind, type_ in _WITH_PEERS:
+    for kind, type_ in ((ZONES, "vxlan"), (CONTROLLERS, "evpn")):
         for name, entry in after[kind].items():
             if entry.get("type") != type_ or _is_unchanged(kind, name, running, after):
                 continue
@@ -198,7 +199,9 @@ def _vnets(running: Sections, after: Sections, around: SdnContext) -> Iterator[F
         if name not in after[VNETS]:
             yield from _removed_vnet(name, after, around)
         elif entry.get("zone") != after[VNETS][name].get("zone"):
-            yield from _moved_vnet(name, running)
+            label = f"VNet '{name}' was not moved to another zone"
+            for subnet in _subnets_in(name, running):
+                yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet first")
     for name, entry in after[VNETS].items():
         label = f"VNet '{name}' was refused"
         zone = entry.get("zone")
@@ -209,11 +212,8 @@ def _vnets(running: Sections, after: Sections, around: SdnContext) -> Iterator[F
             yield refused(label, f"there is no zone '{zone}'{hint}", "Declare it in zones")
 
 
-def _moved_vnet(name: str, running: Sections) -> Iterator[FleetError]:
-    for subnet, entry in running[SUBNETS].items():
-        if entry.get("vnet") == name:
-            label = f"VNet '{name}' was not moved to another zone"
-            yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet first")
+def _subnets_in(vnet: str, sections: Sections) -> list[str]:
+    return [name for name, entry in sections[SUBNETS].items() if entry.get("vnet") == vnet]
 
 
 def _removed_vnet(name: str, after: Sections, around: SdnContext) -> Iterator[FleetError]:
@@ -221,9 +221,8 @@ def _removed_vnet(name: str, after: Sections, around: SdnContext) -> Iterator[Fl
     guests = around.used.get(name, ())
     if guests:
         yield _conflict(label, f"{', '.join(guests)} use it", "Move their NICs first")
-    for subnet, entry in after[SUBNETS].items():
-        if entry.get("vnet") == name:
-            yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet as well")
+    for subnet in _subnets_in(name, after):
+        yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet as well")
 
 
 def _tags(running: Sections, after: Sections) -> Iterator[FleetError]:
@@ -262,21 +261,6 @@ def network_of(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     return ipaddress.ip_network(f"{address}/{mask}", strict=False)
 
 
-def _removed_subnets(
-    running: Sections, after: Sections, around: SdnContext
-) -> Iterator[FleetError]:
-    """Yield an error for each removed subnet with addresses in use.
-
-    Source: pve-network, SDN/Ipams/PVEPlugin.pm, del_subnet.
-    """
-    for name in running[SUBNETS]:
-        leased = around.leased.get(name, ())
-        if name not in after[SUBNETS] and leased:
-            answer = f"{', '.join(leased)} of it {'is' if len(leased) == 1 else 'are'} in use"
-            step = "Move the NICs of these guests, or delete the addresses from the IPAM"
-            yield _conflict(f"Subnet '{name}' was not removed", answer, step)
-
-
 def _subnets(running: Sections, after: Sections) -> Iterator[FleetError]:
     for name, entry in after[SUBNETS].items():
         if _is_unchanged(SUBNETS, name, running, after):
@@ -287,12 +271,7 @@ def _subnets(running: Sections, after: Sections) -> Iterator[FleetError]:
         if name in running[SUBNETS] and running[SUBNETS][name].get("vnet") != entry["vnet"]:
             yield refused(label, f"it is in VNet '{running[SUBNETS][name]['vnet']}' already")
         yield from _addresses(label, name, entry)
-    yield from _overlaps(running, after)
-
-
-def _overlaps(running: Sections, after: Sections) -> Iterator[FleetError]:
-    """Yield an error for subnets of one zone that overlap; zones are separate."""
-    for one, other in combinations(after[SUBNETS], 2):
+    for one, other in combinations(after[SUBNETS], 2):  # of the same zone: zones are separate
         is_old = one in running[SUBNETS] and other in running[SUBNETS]
         if is_old or one.partition("-")[0] != other.partition("-")[0]:
             continue

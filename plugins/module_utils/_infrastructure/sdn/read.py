@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.cluster.state import fetch_cluster_state, read_members
 from ..._foundation.core.errors import ApiError
 from ..._foundation.core.parallel import side_by_side
-from ..._guests.kinds.words import TYPES, kind_of_row
+from ..._guests.kinds.words import kind_of_row
 from .forms import has_id, is_in_force, pending_of, running_of, section_of
 from .model import (
     CONTROLLERS,
@@ -73,10 +73,9 @@ def fabrics_of(found: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     for kind, listed in rows.items():
         if not all(has_id(kind, row) for row in listed):
             raise ApiError(
-                attempted="Could not read the fabrics",
-                answer=f"a {NOUNS[kind]} of the answer has no ID",
-                next_step="Look at GET /cluster/sdn/fabrics/all?pending=1",
-                reason="malformed answer",
+                f"Could not read the fabrics: a {NOUNS[kind]} of the answer has no ID",
+                "Look at GET /cluster/sdn/fabrics/all?pending=1",
+                "malformed answer",
             )
     return rows
 
@@ -94,9 +93,13 @@ def with_subnets(client: Client, reading: SdnReading) -> SdnReading:
     """
     gone = set(reading.pending)
     vnets = [name for name in reading.running[VNETS] if f"vnet {name} (deleted)" not in gone]
-    found, changed = _read_subnets(client, vnets)
-    running = {**reading.running, SUBNETS: found}
-    return SdnReading(running, (*reading.pending, *changed))
+
+    def read_one(vnet: str) -> list[Mapping[str, Any]]:
+        return client.get(*ROOT, VNETS, vnet, SUBNETS, params={"pending": 1}) or []
+
+    rows = [row for found in side_by_side(read_one, vnets) for row in found]
+    running = {**reading.running, SUBNETS: running_of(SUBNETS, rows)}
+    return SdnReading(running, (*reading.pending, *pending_of(SUBNETS, rows)))
 
 
 def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]:
@@ -111,14 +114,6 @@ def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]
     nodes = online_nodes(client)
     found = side_by_side(lambda node: read_status(client, node), nodes)
     return [node for node, zones in zip(nodes, found, strict=True) if "pending" in zones.values()]
-
-
-def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, SdnEntry], list[str]]:
-    def read_one(vnet: str) -> list[Mapping[str, Any]]:
-        return client.get(*ROOT, VNETS, vnet, SUBNETS, params={"pending": 1}) or []
-
-    rows = [row for found in side_by_side(read_one, list(vnets)) for row in found]
-    return running_of(SUBNETS, rows), pending_of(SUBNETS, rows)
 
 
 def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapping[str, SdnEntry]:
@@ -200,7 +195,7 @@ def _users(
     client: Client, vnets: Iterable[str], leaving: Collection[int]
 ) -> dict[str, tuple[str, ...]]:
     """Return the guests whose NICs use each VNet; one request for each guest."""
-    state = fetch_cluster_state(client, TYPES)
+    state = fetch_cluster_state(client)
     rows = [row for row in state.vms.values() if row.vmid not in leaving]
     configs = side_by_side(lambda row: client.get(*row.path, "config"), rows)
     used: dict[str, list[str]] = {vnet: [] for vnet in vnets}

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..._foundation.api.tasks import task_log
+from ..._foundation.core.clock import poll
 from ..._foundation.core.errors import (
     ConfigurationError,
     FleetError,
@@ -19,14 +22,18 @@ from ..._foundation.core.errors import (
     TaskFailed,
 )
 from ..._foundation.core.parallel import side_by_side
-from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import Resource
-from ..._foundation.resource.execute import Execution, StepResult, attempted
+from ..._foundation.resource.engine import (
+    Execution,
+    Resource,
+    StepResult,
+    attempted,
+    diff_of,
+    result_of,
+)
 from ..._foundation.resource.plan import Plan, Step
-from ..._foundation.resource.result import diff_of, result_of
 from .forms import view_of
-from .model import PENDING_SECTIONS, Sections
+from .model import PENDING_SECTIONS, SUBNETS, VNETS, Sections
 from .plan import APPLY, LOCK, RELEASE, ROOT, ObjectStep, object_steps
 from .preconditions import HAVE_AUTHOR
 from .read import online_nodes, read_configured, read_dry_run, read_sdn, read_status
@@ -38,6 +45,8 @@ if TYPE_CHECKING:
 WRONG_TOKEN = "invalid lock token"
 HAS_PENDING = "pending changes"
 _PENDING = "pending"
+_RELOADING = ": reloading network config"
+_FAILED_RELOAD = re.compile(r"command '.*pvesh set /nodes/([^/]+)/network.*' failed: (.*)")
 
 
 class SdnTransaction(Resource[Result]):
@@ -72,15 +81,12 @@ class SdnTransaction(Resource[Result]):
             return self._lock(step)
         if step.action == APPLY:
             return self._apply(step)
-        sent = super().send(self._with_token(step))
+        if self.token:
+            step = replace(step, data={**step.data, "lock-token": self.token})
+        sent = super().send(step)
         if step.action == RELEASE:
             self._forget()
         return sent
-
-    def _with_token(self, step: Step) -> Step:
-        if not self.token:
-            return step
-        return replace(step, data={**step.data, "lock-token": self.token})
 
     def _lock(self, step: Step) -> StepResult:
         """Take the lock, or take over the lock of an interrupted run of this user."""
@@ -89,15 +95,22 @@ class SdnTransaction(Resource[Result]):
         except FleetError as error:
             if HAS_PENDING in error.answer:
                 raise PendingChanges(
-                    attempted=attempted(step.summary),
-                    answer="the configuration has pending changes of others",
-                    next_step=HAVE_AUTHOR,
-                    reason="pending changes",
+                    f"{attempted(step.summary)}: the configuration has pending changes of others",
+                    HAVE_AUTHOR,
+                    "pending changes",
                 ) from error
             if WRONG_TOKEN not in error.answer:
                 raise
             self._take_over(step, error)
-        self._keep_token(step)
+        try:
+            self.token_file.write(self.token)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{attempted(step.summary)}: its token cannot be kept in {self.token_file.path}: "
+                f"{error.strerror}",
+                "Set XDG_STATE_HOME to a directory that this user can write to",
+                "state directory",
+            ) from error
         self._require_unchanged(step)
         return StepResult()
 
@@ -107,26 +120,14 @@ class SdnTransaction(Resource[Result]):
         A tag or an ID that the plan chose may be in use now. While this run holds the lock, PVE
         refuses writes of others.
         """
-        subnets = bool(self.running["subnets"] or self.after["subnets"])
+        subnets = bool(self.running[SUBNETS] or self.after[SUBNETS])
         running = read_sdn(self.client, subnets=subnets).running
         if any(running[kind] != self.running[kind] for kind in running):
             raise Overtaken(
-                attempted=attempted(step.summary),
-                answer="another run has changed SDN since the plan was made",
-                next_step="Run this again",
-                reason="changed since",
+                f"{attempted(step.summary)}: another run has changed SDN since the plan was made",
+                "Run this again",
+                "changed since",
             )
-
-    def _keep_token(self, step: Step) -> None:
-        try:
-            self.token_file.write(self.token)
-        except OSError as error:
-            raise ConfigurationError(
-                attempted=attempted(step.summary),
-                answer=f"its token cannot be kept in {self.token_file.path}: {error.strerror}",
-                next_step="Set XDG_STATE_HOME to a directory that this user can write to",
-                reason="state directory",
-            ) from error
 
     def _take_over(self, step: Step, error: FleetError) -> None:
         """Roll back an interrupted run, and keep its lock. PVE refuses this for a wrong token."""
@@ -155,25 +156,31 @@ class SdnTransaction(Resource[Result]):
             self.is_applied = self._has_no_pending()
             raise
         self.is_applied = True
-        self._await_nodes(step)
-        return sent
+        causes = failed_reloads(task_log(self.client, sent.answer) if sent.answer else ())
+        self._await_nodes(step, causes)
+        warnings = [f"Node {node} did not reload its network: {causes[node]}" for node in causes]
+        return replace(sent, warnings=(*sent.warnings, *warnings))
 
-    def _await_nodes(self, step: Step) -> None:
-        """Wait until the zones run on each node. Raises TaskFailed with the nodes that fail."""
+    def _await_nodes(self, step: Step, causes: Mapping[str, str]) -> None:
+        """Wait until the zones run on each node that reloads its network. Raises TaskFailed with
+        the nodes that fail; `causes` are those in the log of the task.
+        """
         nodes = online_nodes(self.client)
+        failed = [f"node {node} ({causes[node]})" for node in nodes if node in causes]
 
         for _remaining in poll(self.client.clock, self.timeout):
             found = side_by_side(lambda node: read_status(self.client, node), nodes)
             self.nodes = dict(zip(nodes, found, strict=True))
-            if not _with_status(self.nodes, _PENDING):
+            reloading = {node: one for node, one in self.nodes.items() if node not in causes}
+            if not _with_status(reloading, _PENDING):
                 break
-        failing = _with_status(self.nodes, "error") + _with_status(self.nodes, _PENDING)
+        failing = failed + _with_status(self.nodes, "error") + _with_status(self.nodes, _PENDING)
         if failing:
             raise TaskFailed(
-                attempted=attempted(step.summary),
-                answer=f"the configuration is applied, and is not in force: {', '.join(failing)}",
-                next_step="Read the logs of tasks reloadnetworkall and srvreload, then repeat",
-                reason="nodes failed",
+                f"{attempted(step.summary)}: the configuration is applied, and is not in force: "
+                f"{', '.join(failing)}",
+                "Read the logs of tasks reloadnetworkall and srvreload, then repeat",
+                "nodes failed",
                 details={"nodes": self.nodes},
             )
 
@@ -205,7 +212,7 @@ class SdnTransaction(Resource[Result]):
             done = self._undo()
         except (FleetError, OSError) as failure:
             done = f"It could not be rolled back: {failure}. Run this again"
-        return replace_next_step(error, done)
+        return error.on(next_step=f"{done}. {error.next_step}" if error.next_step else done)
 
     def _undo(self) -> str:
         if self.is_applied:
@@ -223,28 +230,19 @@ class SdnTransaction(Resource[Result]):
             return f"{objects} were rolled back, and are unchanged"
         if any(step.action == LOCK for step in self.plan.steps):
             return "Nothing was changed"
-        return self._write_back()
-
-    def _write_back(self) -> str:
-        """Write the former objects again, because Proxmox VE before 9 has no rollback."""
-        subnets = bool(self.after["subnets"] or self.running["subnets"])
-        configured = {}
-        for kind in self.running:
-            if kind in PENDING_SECTIONS and (kind != "subnets" or subnets):
-                configured[kind] = self._configured(kind)
-            else:
-                configured[kind] = self.running[kind]
+        # Proxmox VE before 9 has no rollback.
+        configured = {**self.running}
+        for kind in PENDING_SECTIONS:
+            if kind in self.running and kind != SUBNETS:
+                configured[kind] = read_configured(self.client, kind, {})
+        if self.after[SUBNETS] or self.running[SUBNETS]:
+            subnets: dict[str, Mapping[str, str]] = {}
+            for vnet in read_configured(self.client, VNETS, {}):
+                subnets.update(read_configured(self.client, SUBNETS, {"vnet": vnet}))
+            configured[SUBNETS] = subnets
         for step in object_steps(configured, self.running):
             super().send(step)
         return "The former objects were written again, and are unchanged"
-
-    def _configured(self, kind: str) -> Mapping[str, Mapping[str, str]]:
-        if kind != "subnets":
-            return read_configured(self.client, kind, {})
-        found: dict[str, Mapping[str, str]] = {}
-        for vnet in read_configured(self.client, "vnets", {}):
-            found.update(read_configured(self.client, kind, {"vnet": vnet}))
-        return found
 
     def _forget(self) -> None:
         self.token = ""
@@ -260,11 +258,31 @@ class SdnTransaction(Resource[Result]):
         result = result_of(self.plan, self._values(self.after), execution, header="SDN")
         if not self.dry_run:
             return result
-        foreseen = {"prepared": "\n".join(_lines(self.dry_run))}
+        lines = []
+        for node, files in self.dry_run.items():
+            for name, text in files.items():
+                lines += [f"# {node}: {name}", text.rstrip("\n")]
+        foreseen = {"prepared": "\n".join(lines)}
         return replace(result, diff=[diff_of(self.plan, "SDN"), foreseen])
 
     def _values(self, sections: Sections) -> dict[str, Any]:
         return {"sdn": view_of(sections), "dry_run": self.dry_run, "nodes": self.nodes}
+
+
+def failed_reloads(log: Iterable[str]) -> dict[str, str]:
+    """Return why nodes did not reload their networks, from the log of task reloadnetworkall (pure).
+
+    The task ends with OK nevertheless (pve-network: API2/Network/SDN.pm). A node that could not be
+    asked has a line with the command that failed, after the lines that the command printed.
+    """
+    causes: dict[str, str] = {}
+    before: list[str] = []
+    for line in log:
+        failed = _FAILED_RELOAD.match(line)
+        if failed:
+            causes[failed[1]] = "; ".join(before) or failed[2]
+        before = [] if failed or line.endswith(_RELOADING) else [*before, line.strip()]
+    return causes
 
 
 def _with_status(nodes: Mapping[str, Mapping[str, str]], status: str) -> list[str]:
@@ -276,20 +294,6 @@ def _with_status(nodes: Mapping[str, Mapping[str, str]], status: str) -> list[st
     ]
 
 
-def _lines(dry_run: Mapping[str, Mapping[str, str]]) -> list[str]:
-    lines = []
-    for node, files in dry_run.items():
-        for name, text in files.items():
-            lines += [f"# {node}: {name}", text.rstrip("\n")]
-    return lines
-
-
-def replace_next_step(error: FleetError, text: str) -> FleetError:
-    """Return the error with a sentence about the state before its next step (pure)."""
-    next_step = f"{text}. {error.next_step}" if error.next_step else text
-    return error.on(next_step=next_step)
-
-
 def locked(attempted_text: str, is_answer_lost: bool = False) -> Locked:
     """Return the error for a lock of another run.
 
@@ -299,9 +303,8 @@ def locked(attempted_text: str, is_answer_lost: bool = False) -> Locked:
     if is_answer_lost:
         answer = "the answer to the request was lost, and the lock may be its own or another one"
     return Locked(
-        attempted=attempted_text,
-        answer=answer,
-        next_step="Run this again when it has ended, or raise lock_timeout; docs/networks.md"
+        f"{attempted_text}: {answer}",
+        "Run this again when it has ended, or raise lock_timeout; docs/networks.md"
         " explains how to recognize the lock of a run that was killed",
-        reason="locked",
+        "locked",
     )
