@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module sdn: read, check, plan, then the transaction."""
+"""The work of modules sdn and sdn_info: read, check, plan, then the transaction."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._foundation.api.access.listed import Way, require_listed
 from ..._foundation.core import validate
+from ..._foundation.core.clock import poll
 from ..._foundation.core.errors import FleetError, Locked, Overtaken, PendingChanges
-from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
 from ..._foundation.resource.engine import apply_plan
 from .fabric_rules import require_fabrics
-from .forms import read_desired
-from .model import DNS, IPAMS, SUBNETS, VNETS, ZONES, Sections
+from .forms import read_desired, view_of
+from .model import DNS, FABRIC_NODES, IPAMS, NOUNS, SUBNETS, VNETS, ZONES, DesiredSdn, Sections
 from .plan import ROOT, after_plan, plan_sdn
 from .preconditions import require_no_pending, require_valid
 from .read import (
     FIRST_WITH_FABRICS,
+    online_nodes,
     read_outdated,
     read_sdn,
+    read_status,
     read_surroundings,
     with_servers,
     with_subnets,
@@ -34,13 +37,13 @@ from .token_file import token_file
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_SERVER_OPTIONS = ("ipam", "dns", "reversedns")
 _MAX_REPLANS = 5
 DEFAULT_TIMEOUT = 300
 """Maximum seconds for the task of an apply, and again for the nodes after it."""
 # PVE's answers if another run has taken a tag or an ID (pve-network: Zones/VlanPlugin.pm and
 # VxlanPlugin.pm, vnet_update_hook; API2/Network/SDN/Vnets.pm).
 _TAKEN = ("already exist", "already defined")
+_LEASE = ("vnet", "subnet", "ip", "mac", "hostname", "vmid", "gateway")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -144,7 +147,9 @@ def plan_transaction(work: SdnWork) -> SdnTransaction:
     require_no_pending(reading.pending, is_interrupted)
     running = reading.running
     require_fabrics(params, running, ".".join(map(str, client.version())))
-    after = after_plan(running, read_desired(params, running))
+    desired = read_desired(params, running)
+    require_listed_objects(client, desired, running)
+    after = after_plan(running, desired)
     is_changed = any(running[kind] != after[kind] for kind in after)
     if is_changed:
         require_valid(running, after, read_surroundings(client, running, after, work.leaving))
@@ -161,6 +166,31 @@ def plan_transaction(work: SdnWork) -> SdnTransaction:
     transaction = SdnTransaction(client, running, after, plan, token)
     transaction.timeout = work.timeout
     return transaction
+
+
+def require_listed_objects(client: Client, desired: DesiredSdn, running: Sections) -> None:
+    """Raise PermissionDenied if PVE hides an object that is to be removed; one request if one is not
+    listed, or if a section is exact.
+    """
+    for kind, section in desired.sections.items():
+        if kind in desired.exact:
+            require_listed(client.privileges(), f"unlisted {kind} of SDN", *_ways(kind, ""))
+        for name, entry in section.items():
+            if entry is None and name not in running.get(kind, {}):
+                require_listed(client.privileges(), f"{NOUNS[kind]} {name}", *_ways(kind, name))
+
+
+def _ways(kind: str, name: str) -> tuple[Way, ...]:
+    """Return the ways in which PVE lists an object, or with an empty name all of a section
+    (pve-network: the index of API2/Network/SDN/*.pm; Fabrics.pm, list_all).
+    """
+    if kind == FABRIC_NODES:
+        node = name.partition("_")[2]
+        return ((f"/nodes/{node}", "Sys.Audit"),), ((f"/nodes/{node}", "Sys.Modify"),)
+    path = f"/sdn/{kind}/{name}"
+    if kind in (VNETS, SUBNETS):  # their zone is not known
+        path = "/sdn/zones/"
+    return ((path, "SDN.Audit"),), ((path, "SDN.Allocate"),)
 
 
 def apply(transaction: SdnTransaction, check_mode: bool) -> Result:
@@ -193,4 +223,27 @@ def _needs_servers(params: Mapping[str, Any]) -> bool:
     if params.get(IPAMS) is not None or params.get(DNS) is not None:
         return True
     zones = params.get("zones") or ()
-    return any(row.get(option) for row in zones for option in _SERVER_OPTIONS)
+    return any(row.get(option) for row in zones for option in ("ipam", "dns", "reversedns"))
+
+
+def no_options() -> dict[str, Any]:
+    """Return no options, because module sdn_info has only the options of the connection."""
+    return {}
+
+
+def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the running SDN. Nothing is written, with or without check mode."""
+    reading = with_servers(client, read_sdn(client, subnets=True))
+    leases = []
+    for ipam in sorted(reading.running[IPAMS]):
+        if reading.running[IPAMS][ipam].get("type") != "pve":
+            continue
+        for row in client.get(*ROOT, IPAMS, ipam, "status") or ():
+            leases.append({"ipam": ipam, **{key: row.get(key) for key in _LEASE}})
+    values = {
+        "sdn": view_of(reading.running),
+        "pending": list(reading.pending),
+        "leases": leases,
+        "nodes": {node: read_status(client, node) for node in online_nodes(client)},
+    }
+    return Result(False, values)

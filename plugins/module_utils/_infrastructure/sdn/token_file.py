@@ -35,7 +35,7 @@ class TokenFile:
         The token of an active run is not returned.
         """
         try:
-            with open(self.path, encoding="ascii") as file:
+            with open(self.path, encoding="utf-8") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return file.read().strip()
         except (OSError, UnicodeDecodeError):
@@ -46,7 +46,7 @@ class TokenFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.remove()
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._file = os.fdopen(handle, "w", encoding="ascii")
+        self._file = os.fdopen(handle, "w", encoding="utf-8")
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._file.write(token)
         self._file.flush()

@@ -16,7 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
     ConfigurationError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.change import (
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.table import (
     DesiredResource,
     ResourceChange,
 )

@@ -201,7 +201,7 @@ def test_contradiction_with_a_rule_of_others_is_explained() -> None:
 def login(*privileges: str) -> Any:
     """Return a client with these privileges on C(/)."""
     answer = {"/": dict.fromkeys(privileges, 1)}
-    return SimpleNamespace(privileges=lambda: answer, login="ops@pve")
+    return SimpleNamespace(privileges=lambda: answer, login="ops@pve", release=lambda: (9, 2, 11))
 
 
 def test_login_without_the_privilege_is_refused_before_the_first_guest() -> None:
