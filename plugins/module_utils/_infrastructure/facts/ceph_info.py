@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.parallel import side_by_side
@@ -34,14 +33,14 @@ def run_ceph_info(params: Mapping[str, Any], client: Client, check_mode: bool = 
     node = choose_node(params, client)
     monitors = client.get("nodes", node, "ceph", "mon", attempted="Could not list the monitors")
     read = PartialRead(client)
-    found = side_by_side(partial(_part, read, node), _PARTS, len(_PARTS))
+
+    def read_part(part: str) -> Any:
+        return read.read(f"{part} of Ceph", "nodes", node, "ceph", part)
+
+    found = side_by_side(read_part, _PARTS, len(_PARTS))
     state = state_of({"mon": monitors, **dict(zip(_PARTS, found, strict=True))})
     values = {"ceph": {"node": node, **state}, "missing": read.missing}
     return Result(False, values, warnings=read.warnings)
-
-
-def _part(read: PartialRead, node: str, part: str) -> Any:
-    return read.read(f"{part} of Ceph", "nodes", node, "ceph", part)
 
 
 def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,11 +48,13 @@ def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
     health = (answers["status"] or {}).get("health") or {}
     osds = osds_of(answers["osd"])
     pools = sorted(rows(answers["pool"], {}), key=lambda row: str(row["pool_name"]))
+    checks: list[dict[str, Any]] = []
+    for name, check in sorted((health.get("checks") or {}).items()):
+        message = (check.get("summary") or {}).get("message")
+        checks.append({"name": name, "severity": check.get("severity"), "message": message})
     return {
         "health": health.get("status") or "unknown",
-        "checks": [
-            _describe_check(name, one) for name, one in sorted((health.get("checks") or {}).items())
-        ],
+        "checks": checks,
         "flags": flags_in(answers["osd"]),
         "monitors": describe_daemons(MON, answers["mon"]),
         "managers": describe_daemons(MGR, answers["mgr"]),
@@ -61,11 +62,6 @@ def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
         "osds": [osds[number] for number in sorted(osds)],
         "pools": [POOL.show(POOL.keys_of(row), POOL.values(row)) for row in pools],
     }
-
-
-def _describe_check(name: str, check: Mapping[str, Any]) -> dict[str, Any]:
-    message = (check.get("summary") or {}).get("message")
-    return {"name": name, "severity": check.get("severity"), "message": message}
 
 
 def flags_in(tree: Mapping[str, Any] | None) -> list[str]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..._foundation.cluster.tenant import PREFIX
+from ..._foundation.cluster.tenant import PREFIX, parse_tags, tenants_of
 from ..._foundation.core import validate
 from ..._foundation.core.result import Result
 from ..._foundation.core.times import iso
+from ..._guests.kinds.words import VM
 from .node_info import read_rules
 from .nodes import (
     FAULTY_HA_STATES,
     CapacityRules,
     Row,
+    counts,
     guests,
     of_type,
     other_guests,
@@ -25,14 +27,14 @@ from .nodes import (
     storage_faults,
     total,
     verdict,
+    without_templates,
 )
 from .partial_read import PartialRead, node_states, standing
-from .tenants import by_tenant, figures
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_MAX_TASKS = 1000
+
 _BAD_SERVICES = frozenset({"error", "fence", "recovery"})
 _NETWORK_KEYS = (
     "iface",
@@ -58,7 +60,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     rules = read_rules(params)
     max_tasks = int(params.get("failed_tasks") or 0)
-    validate.number(max_tasks, 0, _MAX_TASKS, "failed_tasks")
+    validate.number(max_tasks, 0, 1000, "failed_tasks")
     read = PartialRead(client)
     version = read.version()
     head = standing(read.read("cluster status", "cluster", "status"))
@@ -135,47 +137,37 @@ def storages_of(rows: Iterable[Row]) -> list[dict[str, Any]]:
     for row in of_type(rows, "storage"):
         places = by_name.setdefault(row["storage"], {})
         places[row["node"]] = storage(row)
-    return [_merged_storage(by_name[name]) for name in sorted(by_name)]
-
-
-def _merged_storage(places: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return one storage from its reports by node."""
-    first = next(iter(places.values()))
-    known = [report for report in places.values() if report["total"] is not None]
-    if first["shared"]:
-        known = known[:1]
-    unavailable_on = [node for node, report in places.items() if not report["available"]]
-    return {
-        "storage": first["storage"],
-        "kind": first["kind"],
-        "shared": first["shared"],
-        "content": first["content"],
-        "nodes": sorted(places),
-        "unavailable_on": sorted(unavailable_on),
-        "total": _sum(known, "total"),
-        "used": _sum(known, "used"),
-        "free": _sum(known, "free"),
-    }
-
-
-def _sum(reports: list[dict[str, Any]], key: str) -> int | None:
-    return total(reports, key) if reports else None
+    storages: list[dict[str, Any]] = []
+    for name, places in sorted(by_name.items()):
+        first = next(iter(places.values()))
+        known = [report for report in places.values() if report["total"] is not None]
+        if first["shared"]:
+            known = known[:1]
+        unavailable_on = [node for node, report in places.items() if not report["available"]]
+        storages.append(
+            {
+                "storage": name,
+                "kind": first["kind"],
+                "shared": first["shared"],
+                "content": first["content"],
+                "nodes": sorted(places),
+                "unavailable_on": sorted(unavailable_on),
+                **{key: total(known, key) if known else None for key in ("total", "used", "free")},
+            }
+        )
+    return storages
 
 
 def networks_of(answers: Mapping[str, list[Row] | None]) -> dict[str, list[Row] | None]:
     """Return the interfaces of each node, None for a node without an answer (pure)."""
-    networks: dict[str, list[Row] | None] = {}
+    networks: dict[str, list[Row] | None] = dict.fromkeys(answers)
     for node, rows in answers.items():
-        if rows is None:
-            networks[node] = None
-            continue
-        interfaces = [_interface(row) for row in rows]
-        networks[node] = sorted(interfaces, key=lambda row: str(row["iface"]))
+        if rows is not None:
+            networks[node] = [
+                {key: row[key] for key in _NETWORK_KEYS if row.get(key) is not None}
+                for row in sorted(rows, key=lambda row: str(row["iface"]))
+            ]
     return networks
-
-
-def _interface(row: Row) -> dict[str, Any]:
-    return {key: row[key] for key in _NETWORK_KEYS if row.get(key) is not None}
 
 
 def ha_of(current: Iterable[Row] | None, states: Mapping[str, str]) -> dict[str, Any] | None:
@@ -192,9 +184,7 @@ def ha_of(current: Iterable[Row] | None, states: Mapping[str, str]) -> dict[str,
     quorum = by_type.get("quorum", nothing)[0]
     master = by_type.get("master", nothing)[0]
     fencing = by_type.get("fencing", nothing)[0]
-    services = []
-    for row in by_type.get("service", ()):
-        services.append({key: row.get(key) for key in _SERVICE_KEYS})
+    services = [{key: row.get(key) for key in _SERVICE_KEYS} for row in by_type.get("service", ())]
     return {
         "quorate": bool(quorum.get("quorate")),
         "master": master.get("node"),
@@ -209,20 +199,18 @@ def failed(tasks: Iterable[Row], maximum: int) -> list[dict[str, Any]]:
     """Return the latest failed tasks, newest first, at most `maximum` (pure)."""
     latest = [task for task in tasks if _has_failed(task)]
     latest.sort(key=lambda task: int(task["endtime"]), reverse=True)
-    result = []
-    for task in latest[:maximum]:
-        result.append(
-            {
-                "upid": task.get("upid"),
-                "node": task.get("node"),
-                "type": task.get("type"),
-                "id": task.get("id"),
-                "user": task.get("user"),
-                "ended": iso(int(task["endtime"])),
-                "status": task.get("status"),
-            }
-        )
-    return result
+    return [
+        {
+            "upid": task.get("upid"),
+            "node": task.get("node"),
+            "type": task.get("type"),
+            "id": task.get("id"),
+            "user": task.get("user"),
+            "ended": iso(int(task["endtime"])),
+            "status": task.get("status"),
+        }
+        for task in latest[:maximum]
+    ]
 
 
 def _has_failed(task: Row) -> bool:
@@ -255,9 +243,9 @@ def health(cluster: Mapping[str, Any], rules: CapacityRules) -> dict[str, Any]:
 
 
 def _service_faults(ha: Row | None) -> list[str]:
-    faults: list[str] = []
     if ha is None:
-        return faults
+        return []
+    faults: list[str] = []
     if ha["fencing"] in ("disarming", "disarmed"):
         faults.append("the HA manager is disarmed: it does not restart guests of a failed node")
     for service in ha["services"]:
@@ -279,3 +267,46 @@ def _node_faults(nodes: Iterable[Row]) -> list[str]:
         elif state in FAULTY_HA_STATES:
             faults.append(f"the HA manager says that node {name} is {state}")
     return faults
+
+
+def by_tenant(guests: Iterable[Row], prefix: str) -> dict[str, Any]:
+    """Return the figures of each tenant, of guests without a tenant, and of guests with several."""
+    owned: dict[str, list[Row]] = {}
+    without_tenant: list[Row] = []
+    with_several: list[Row] = []
+    for guest in guests:
+        tags = parse_tags(guest.get("tags"))
+        owners = tenants_of(tags, prefix)
+        if not owners:
+            without_tenant.append(guest)
+        elif len(owners) > 1:
+            with_several.append(guest)
+        else:
+            tenant = owners[0][len(prefix) :]
+            owned.setdefault(tenant, []).append(guest)
+    return {
+        "tenants": {tenant: figures(owned[tenant]) for tenant in sorted(owned)},
+        "untenanted": {**figures(without_tenant), "vmids": _vmids(without_tenant)},
+        "ambiguous": {**figures(with_several), "vmids": _vmids(with_several)},
+    }
+
+
+def figures(guests: Iterable[Row]) -> dict[str, Any]:
+    """Return counts of VMs and of containers, and their cores, memory and disk in bytes.
+
+    Only system disks count, because the listing contains no other disks. Templates count only as
+    templates and in the disk figure.
+    """
+    listed = list(guests)
+    machines = without_templates(listed)
+    return {
+        "vms": counts(of_type(listed, VM.type)),
+        "containers": counts(other_guests(listed)),
+        "cores": total(machines, "maxcpu"),
+        "memory": total(machines, "maxmem"),
+        "disk": total(listed, "maxdisk"),
+    }
+
+
+def _vmids(rows: Iterable[Row]) -> list[int]:
+    return sorted(int(row["vmid"]) for row in rows)

@@ -14,7 +14,7 @@ from ..._foundation.api.interface import Api
 from ..._foundation.cluster.each_node import answered, read_each_node, result_of_nodes
 from ..._foundation.core import validate
 from ..._foundation.core.result import Result
-from ..datacenter.devices import Device, read_pci_device, read_usb_device
+from ..datacenter.devices import read_pci_device, read_usb_device
 
 _CLASSES = "pci_class_blacklist"
 _CLASS = re.compile(r"[0-9a-f]{2,6}")
@@ -28,10 +28,9 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     kind, query = params["type"], read_query(params)
     part = f"{kind.upper()} devices"
     answers = read_each_node(client, params.get("node"), part, "hardware", kind, params=query)
-    describe = describe_pci if kind == "pci" else describe_usb
     devices: list[dict[str, Any]] = []
     for node, rows in answered(answers).items():
-        devices += [describe(node, row) for row in rows or ()]
+        devices += [describe(kind, node, row) for row in rows or ()]
     return result_of_nodes(answers, "devices", devices)
 
 
@@ -48,32 +47,25 @@ def read_query(params: Mapping[str, Any]) -> dict[str, str]:
     return {"pci-class-blacklist": ";".join(classes)}
 
 
-def describe_pci(node: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a PCI device with its entry for option `map` of module mapping (pure)."""
+def describe(kind: str, node: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a device with its entry for option `map` of module mapping (pure)."""
+    if kind == "usb":
+        return {
+            "node": node,
+            "vendor_name": row.get("manufacturer"),
+            "device_name": row.get("product"),
+            "serial": row.get("serial"),
+            "speed": row.get("speed"),
+            "map": {"node": node, **read_usb_device(row)},
+        }
+    entry: dict[str, Any] = {"node": node, **read_pci_device(row)}
+    if "iommugroup" in entry:
+        entry["iommugroup"] = int(entry["iommugroup"])
     return {
         "node": node,
         "class": row.get("class"),
         "vendor_name": row.get("vendor_name"),
         "device_name": row.get("device_name"),
         "mdev": bool(row.get("mdev")),
-        "map": _entry(node, read_pci_device(row)),
+        "map": entry,
     }
-
-
-def describe_usb(node: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a USB device with its entry for option `map` of module mapping (pure)."""
-    return {
-        "node": node,
-        "vendor_name": row.get("manufacturer"),
-        "device_name": row.get("product"),
-        "serial": row.get("serial"),
-        "speed": row.get("speed"),
-        "map": _entry(node, read_usb_device(row)),
-    }
-
-
-def _entry(node: str, device: Device) -> dict[str, Any]:
-    entry: dict[str, Any] = {"node": node, **device}
-    if "iommugroup" in entry:
-        entry["iommugroup"] = int(entry["iommugroup"])
-    return entry

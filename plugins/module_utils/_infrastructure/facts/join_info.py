@@ -39,7 +39,23 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 
 def describe_join(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the address and the fingerprint that a new node needs, and all nodes (pure)."""
-    nodes = sorted(map(_describe_node, answer["nodelist"]), key=lambda one: str(one["node"]))
+    nodes: list[dict[str, Any]] = []
+    for row in sorted(answer["nodelist"], key=lambda one: str(one["name"])):
+        links: dict[str, str] = {}
+        for key in sorted(row):
+            link = _LINK.fullmatch(key)
+            if link:
+                links[link[1]] = _address(str(row[key]))
+        nodes.append(
+            {
+                "node": row["name"],
+                "nodeid": row.get("nodeid"),
+                "votes": row.get("quorum_votes"),
+                "address": row.get("pve_addr"),
+                "fingerprint": row.get("pve_fp"),
+                "links": links,
+            }
+        )
     preferred = [one for one in nodes if one["node"] == answer["preferred_node"]]
     peer = preferred[0] if preferred else {}
     return {
@@ -48,22 +64,6 @@ def describe_join(answer: Mapping[str, Any]) -> dict[str, Any]:
         "address": peer.get("address"),
         "fingerprint": peer.get("fingerprint"),
         "nodes": nodes,
-    }
-
-
-def _describe_node(row: Mapping[str, Any]) -> dict[str, Any]:
-    links: dict[str, str] = {}
-    for key in sorted(row):
-        found = _LINK.fullmatch(key)
-        if found:
-            links[found[1]] = _address(str(row[key]))
-    return {
-        "node": row["name"],
-        "nodeid": row.get("nodeid"),
-        "votes": row.get("quorum_votes"),
-        "address": row.get("pve_addr"),
-        "fingerprint": row.get("pve_fp"),
-        "links": links,
     }
 
 

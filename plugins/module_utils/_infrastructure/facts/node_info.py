@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.rules import ratio, read_max_vms
 from ..._foundation.core import validate
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import ConfigurationError
 from ..._foundation.core.quantities import MIB, parse_size
 from ..._foundation.core.result import Result
 from ..._foundation.core.times import iso
-from .nodes import CapacityRules, NodeFacts, Row, report, with_details
+from .nodes import CapacityRules, NodeFacts, report, with_details
 from .partial_read import PartialRead, node_states, standing
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = standing(read.read("cluster status", "cluster", "status"))
     manager = read.read("HA manager's status", "cluster", "ha", "status", "manager_status")
     states = node_states(manager, rows)
-    node_rows = _node_rows(read, rows)
+    listed = [row for row in rows if row.get("type") == "node"] or read.rows("nodes", "nodes")
+    node_rows = {row["node"]: row for row in listed}
     members = cluster["members"]
     known = sorted(node_rows.keys() | members.keys())
     nodes: list[dict[str, Any]] = []
@@ -51,8 +53,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     details = params.get("details")
     if details is None:
         details = bool(name)
-    if details:
-        nodes = _detailed(read, nodes, rules)
+    if details:  # no request goes to an offline node
+        online = [one["node"] for one in nodes if one["status"] != "offline"]
+        answers = read.each("status", online, "status")
+        reasons = read.reasons("status")
+        nodes = [
+            with_details(one, answers.get(one["node"]), reasons.get(one["node"]), rules)
+            for one in nodes
+        ]
     values = {
         "nodes": nodes,
         "quorate": cluster["quorate"],
@@ -60,14 +68,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         "checked": iso(client.clock.time()),
     }
     return Result(False, values, warnings=read.warnings)
-
-
-def _node_rows(read: PartialRead, rows: list[Row]) -> dict[str, Row]:
-    """Return the rows of the nodes by name, from C(/nodes) if the listing contains none."""
-    listed = [row for row in rows if row.get("type") == "node"]
-    if not listed:
-        listed = read.rows("nodes", "nodes")
-    return {row["node"]: row for row in listed}
 
 
 def read_rules(params: Mapping[str, Any]) -> CapacityRules:
@@ -103,23 +103,9 @@ def _chosen(node: str | None, known: list[str]) -> list[str]:
     if node not in known:
         existing = ", ".join(known) or "no node that the caller may see"
         raise ConfigurationError(
-            attempted=f"Could not read the facts of node '{node}'",
-            answer=f"the cluster has {existing}",
-            next_step="Name one of its nodes",
-            reason="unknown node",
+            f"Could not read the facts of node '{node}': the cluster has "
+            f"{existing}{did_you_mean(node, known)}",
+            "Name one of its nodes",
+            "unknown node",
         )
     return [node]
-
-
-def _detailed(
-    read: PartialRead, nodes: list[dict[str, Any]], rules: CapacityRules
-) -> list[dict[str, Any]]:
-    """Return the nodes with their details; no request goes to an offline node."""
-    online = [node["node"] for node in nodes if node["status"] != "offline"]
-    answers = read.each("status", online, "status")
-    reasons = read.reasons("status")
-    detailed = []
-    for node in nodes:
-        name = node["node"]
-        detailed.append(with_details(node, answers.get(name), reasons.get(name), rules))
-    return detailed

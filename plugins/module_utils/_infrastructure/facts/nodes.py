@@ -50,9 +50,7 @@ def report(
     vms = of_type(on_node, VM.type)
     storages = [storage(one) for one in of_type(on_node, "storage")]
     status = _status(row, facts.member)
-    free_capacity = None
-    if status == "online":
-        free_capacity = capacity(row, guests(on_node), rules)
+    free_capacity = capacity(row, guests(on_node), rules) if status == "online" else None
     result = {
         "node": node,
         "status": status,
@@ -83,15 +81,10 @@ def report(
 
 def _status(row: Row, member: Row) -> str:
     """Return online, offline or unknown; the listing has precedence over the membership."""
-    if row.get("status"):
-        online = row["status"] == "online"
-    else:
-        online = member.get("online")
+    online = row["status"] == "online" if row.get("status") else member.get("online")
     if online is None:
         return "unknown"
-    if online:
-        return "online"
-    return "offline"
+    return "online" if online else "offline"
 
 
 def with_details(
@@ -99,7 +92,11 @@ def with_details(
 ) -> dict[str, Any]:
     """Return a node with the facts of C(GET /nodes/NODE/status), or with the reason why not."""
     if status is None:
-        return _without_details(node, reason)
+        if node["status"] != "online":
+            return {**node, "error": reason or "the node is offline"}
+        reasons = [f"it does not answer: {reason}", *node["health"]["reasons"]]
+        critical = {"status": "critical", "reasons": reasons}
+        return {**node, "error": reason, "health": critical}
     cpu = dictionary(status, "cpuinfo")
     memory = dictionary(status, "memory")
     root = dictionary(status, "rootfs")
@@ -114,26 +111,11 @@ def with_details(
             "cores": cpu.get("cpus"),
             "used": status.get("cpu"),
             "model": cpu.get("model"),
-            "loadavg": [_decimal(value) for value in loadavg],
+            "loadavg": [None if value is None else float(value) for value in loadavg],
         },
         "memory": _usage(memory.get("used"), memory.get("total")),
         "disk": _usage(root.get("used"), root.get("total")),
     }
-
-
-def _decimal(value: float | None) -> float | None:
-    """Return a figure as a decimal number, None if the node sends none."""
-    if value is None:
-        return None
-    return float(value)
-
-
-def _without_details(node: dict[str, Any], reason: str | None) -> dict[str, Any]:
-    if node["status"] != "online":
-        return {**node, "error": reason or "the node is offline"}
-    reasons = [f"it does not answer: {reason}", *node["health"]["reasons"]]
-    critical = {"status": "critical", "reasons": reasons}
-    return {**node, "error": reason, "health": critical}
 
 
 def dictionary(answer: Row, key: str) -> Row:
@@ -200,36 +182,26 @@ def capacity(row: Row, listed: Iterable[Row], rules: CapacityRules) -> dict[str,
     machines = without_templates(listed)
     memory = total(machines, "maxmem")
     cores = total(machines, "maxcpu")
-    node_cores = _number(row, "maxcpu")
-    cores_left = None
+    node_cores, node_memory = _number(row, "maxcpu"), _number(row, "maxmem")
+    cores_left = memory_left = None
     if node_cores is not None:
         cores_left = int(node_cores * rules.cpu_overcommit) - cores
+    if node_memory is not None:
+        memory_left = int(node_memory * rules.memory_overcommit) - memory
+        if rules.min_free_memory is not None:
+            free = node_memory - int(row.get("mem") or 0)
+            memory_left = min(memory_left, free - rules.min_free_memory)
     max_vms = rules.max_vms_by_node.get(str(row.get("node")), rules.max_vms)
-    vms_left = None
-    if max_vms is not None:
-        vms_left = max_vms - len(machines)
+    vms_left = max_vms - len(machines) if max_vms is not None else None
     return {
         "memory_given": memory,
-        "memory_left": _memory_left(row, memory, rules),
+        "memory_left": memory_left,
         "cores_given": cores,
         "cores_left": cores_left,
         "vms_left": vms_left,
         "cpu_overcommit": rules.cpu_overcommit,
         "memory_overcommit": rules.memory_overcommit,
     }
-
-
-def _memory_left(row: Row, allocated: int, rules: CapacityRules) -> int | None:
-    """Return the bytes that may still be allocated, None if the node's memory is not known."""
-    node_memory = _number(row, "maxmem")
-    if node_memory is None:
-        return None
-    by_overcommit = int(node_memory * rules.memory_overcommit) - allocated
-    if rules.min_free_memory is None:
-        return by_overcommit
-    used = int(row.get("mem") or 0)
-    by_free_memory = node_memory - used - rules.min_free_memory
-    return min(by_overcommit, by_free_memory)
 
 
 def storage(row: Row) -> dict[str, Any]:
@@ -275,9 +247,7 @@ def health(node: Mapping[str, Any], quorate: bool | None, rules: CapacityRules) 
 
 def verdict(grave: list[str], minor: list[str]) -> dict[str, Any]:
     """Return C(critical) if there is a grave reason, C(warning) for a minor one, else C(ok)."""
-    status = "ok"
-    if minor:
-        status = "warning"
+    status = "warning" if minor else "ok"
     if grave:
         status = "critical"
     return {"status": status, "reasons": grave + minor}
@@ -295,9 +265,7 @@ def _overcommitted(rest: Mapping[str, Any], rules: CapacityRules) -> list[str]:
         amount = rest.get(key)
         if amount is None or amount >= 0:
             continue
-        excess = str(-amount)
-        if key == "memory_left":
-            excess = readable_size(-amount)
+        excess = readable_size(-amount) if key == "memory_left" else str(-amount)
         reasons.append(f"{unit}: {excess} more than the placement rules allow{factor}")
     return reasons
 
@@ -314,27 +282,19 @@ def storage_faults(one: Mapping[str, Any], rules: CapacityRules) -> list[str]:
 
 def _share(usage: Mapping[str, Any]) -> int:
     """Return the used share in percent, 0 if it is not known."""
-    used = usage.get("used")
-    available = usage.get("total")
-    if used is None or not available:
-        return 0
-    return round(100 * used / available)
+    used, available = usage.get("used"), usage.get("total")
+    return round(100 * used / available) if used is not None and available else 0
 
 
 def _number(row: Row, key: str) -> int | None:
     value = row.get(key)
-    if value is None:
-        return None
-    return int(value)
+    return None if value is None else int(value)
 
 
 def _usage(used: Any, available: Any) -> dict[str, int | None]:
     """Return `total`, `used` and `free` in bytes, each None if it is not known."""
-    usage: dict[str, int | None] = {"total": None, "used": None, "free": None}
-    if available is not None:
-        usage["total"] = int(available)
-    if used is not None:
-        usage["used"] = int(used)
-    if None not in (used, available):
-        usage["free"] = int(available) - int(used)
-    return usage
+    return {
+        "total": None if available is None else int(available),
+        "used": None if used is None else int(used),
+        "free": None if None in (used, available) else int(available) - int(used),
+    }

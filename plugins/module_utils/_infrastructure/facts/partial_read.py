@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..._foundation.cluster.each_node import answered, failed, missing_row, read_nodes
 from ..._foundation.core.errors import AuthenticationError, FleetError
@@ -16,6 +16,8 @@ from .nodes import Row, dictionary
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
+
+Answer = TypeVar("Answer")
 
 
 class PartialRead:
@@ -36,6 +38,14 @@ class PartialRead:
             return self._client.get(*segments, attempted=attempted, **query)
         except AuthenticationError:
             raise
+        except FleetError as error:
+            self.add(part, error)
+            return None
+
+    def attempt(self, part: str, read: Callable[[], Answer]) -> Answer | None:
+        """Return the answer of a function, or None if it fails; `missing` gets the reason."""
+        try:
+            return read()
         except FleetError as error:
             self.add(part, error)
             return None

@@ -39,7 +39,16 @@ def describe_users(
     for account in sorted(accounts, key=lambda row: str(row["userid"])):
         name = str(account["userid"])
         row = by_user.get(name, {})
-        entries = [_describe_factor(entry) for entry in row.get("entries") or ()]
+        entries = [
+            {
+                "id": entry["id"],
+                "type": entry["type"],
+                "description": entry.get("description"),
+                "enabled": bool(entry.get("enable", 1)),
+                "created": iso(entry.get("created") or 0),
+            }
+            for entry in row.get("entries") or ()
+        ]
         users.append(
             {
                 "name": name,
@@ -52,13 +61,3 @@ def describe_users(
             }
         )
     return users
-
-
-def _describe_factor(entry: Row) -> dict[str, Any]:
-    return {
-        "id": entry["id"],
-        "type": entry["type"],
-        "description": entry.get("description"),
-        "enabled": bool(entry.get("enable", 1)),
-        "created": iso(entry.get("created") or 0),
-    }

@@ -31,21 +31,20 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 
 def describe_updates(node: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the updates of a node by name, and whether they install a kernel (pure)."""
-    updates = [_describe_package(row) for row in rows]
+    updates = [
+        {
+            "package": row["Package"],
+            "title": row.get("Title"),
+            "old_version": row.get("OldVersion"),
+            "version": row.get("Version"),
+            "origin": row.get("Origin"),
+            "section": row.get("Section"),
+            "kernel": bool(_KERNEL.match(row["Package"])),
+        }
+        for row in rows
+    ]
     return {
         "node": node,
         "updates": sorted(updates, key=lambda one: str(one["package"])),
         "installs_kernel": any(one["kernel"] for one in updates),
-    }
-
-
-def _describe_package(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "package": row["Package"],
-        "title": row.get("Title"),
-        "old_version": row.get("OldVersion"),
-        "version": row.get("Version"),
-        "origin": row.get("Origin"),
-        "section": row.get("Section"),
-        "kernel": bool(_KERNEL.match(row["Package"])),
     }

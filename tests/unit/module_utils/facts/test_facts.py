@@ -16,6 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
     PermissionDenied,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.cluster_info import (
+    by_tenant,
     failed,
     ha_of,
     health,
@@ -31,9 +32,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.pa
     PartialRead,
     node_states,
     standing,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.facts.tenants import (
-    by_tenant,
 )
 from tests.fake_api import FakeApi
 
