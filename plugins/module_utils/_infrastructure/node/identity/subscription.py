@@ -13,12 +13,11 @@ from typing import Any
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
 from ...._foundation.core.errors import ValidationFailed
-from ...._foundation.resource.change import DesiredResource, ResourceChange
-from ...._foundation.resource.table import Call, Field, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ...._foundation.resource.values import secret
+from .certificate import refused
 
 _KEY = re.compile(r"pve[1248][cbsp]-(?:arm-)?[0-9a-f]{10}")
-_NONE = "notfound"
 _ONE = Call(("nodes", "{node}", "subscription"))
 
 
@@ -27,17 +26,12 @@ def read_key(value: str, option: str) -> str:
     text = str(value).strip()
     if _KEY.fullmatch(text):
         return text
-    raise ValidationFailed(
-        attempted=f"The option {option} was refused",
-        answer="it is not a subscription key of Proxmox VE",
-        next_step="Write it as in the shop, such as pve2s-0123456789",
-        reason=option,
-        dispatched=False,
-    )
+    answer = "it is not a subscription key of Proxmox VE"
+    raise refused(answer, "Write it as in the shop, such as pve2s-0123456789", option)
 
 
 def _pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
-    if not answer or answer.get("status") == _NONE:
+    if not answer or answer.get("status") == "notfound":
         return None
     return {**answer, **keys}
 
@@ -46,10 +40,9 @@ def precheck(_client: Api, desired: DesiredResource, change: ResourceChange) -> 
     """Raise ValidationFailed for a node without a subscription if the task has no key."""
     if change.creates and not desired.secrets.get("key"):
         raise ValidationFailed(
-            attempted=f"{SUBSCRIPTION.label(desired.keys)} was not created",
-            answer="the node has no subscription key",
-            next_step="Set key",
-            reason="key",
+            f"{SUBSCRIPTION.label(desired.keys)} was not created: the node has no subscription key",
+            "Set key",
+            "key",
         )
     return ()
 

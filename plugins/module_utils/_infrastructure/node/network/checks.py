@@ -8,27 +8,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...._foundation.core.errors import ConfigurationError, Conflict, FleetError
 from ...._foundation.core.formatting import first_of
-from .model import Interfaces, NetworkOptions, NodeInterfaces, Settings
+from .model import Interfaces, NetworkOptions, NodeInterfaces
 from .own_path import HARMLESS, addresses_of, networks_of
-from .pending import touched_by
-from .plan import changed_keys
+from .plan import HARDWARE, changed_keys
 from .settings import PORT_KEYS
 
-_CARDS = ("eth", "OVSPort", "unknown")
 _PORTS_OF = {"slaves": ("eth", "bond"), "ovs_bonds": ("eth",)}
+_STANZA = re.compile(r"(?:auto|iface|allow-\S+)\s+(\S+)")
+
+
+@dataclass(frozen=True)
+class ChangedInterfaces:
+    """The interfaces whose configuration differs, incomplete if a stanza is unknown."""
+
+    names: frozenset[str] = frozenset()
+    is_complete: bool = True
 
 
 def refusal(task: NetworkOptions, answer: str, next_step: str, reason: str) -> FleetError:
     """Return the error for a network that a task declares."""
     return ConfigurationError(
-        attempted=f"Refused to change the network of node {task.node}",
-        answer=answer,
-        next_step=next_step,
-        reason=reason,
+        f"Refused to change the network of node {task.node}: {answer}", next_step, reason
     )
 
 
@@ -37,25 +43,23 @@ def require_declarable(task: NetworkOptions, network: NodeInterfaces) -> None:
     for one in task.declared:
         existing = network.interfaces.get(one.name)
         if existing is None:
-            _require_new(task, one.name, one.type, one.is_wanted)
-        elif not one.is_wanted and existing["type"] in _CARDS:
+            if one.is_wanted and not one.type:
+                answer = f"there is no interface {one.name}"
+                raise refusal(
+                    task, answer, "Set its type to create it, or correct the name", "no type"
+                )
+            if one.is_wanted and one.type == "eth":
+                answer = f"the node has no network card {one.name}"
+                raise refusal(task, answer, "Correct the name", "unknown network card")
+        elif not one.is_wanted and existing["type"] in HARDWARE:
             answer = f"{one.name} is a network card, which exists as long as the node has it"
             raise refusal(task, answer, "Remove it from the task", "network card")
         elif one.is_wanted and one.type not in ("", existing["type"]):
-            if {one.type, existing["type"]} <= set(_CARDS):
+            if {one.type, existing["type"]} <= set(HARDWARE):
                 continue
             answer = f"{one.name} is of type {existing['type']}, not {one.type}"
             step = "Remove it with state absent in a task of its own, then create it again"
             raise refusal(task, answer, step, "other type")
-
-
-def _require_new(task: NetworkOptions, name: str, kind: str, is_wanted: bool) -> None:
-    if is_wanted and not kind:
-        answer = f"there is no interface {name}"
-        raise refusal(task, answer, "Set its type to create it, or correct the name", "no type")
-    if is_wanted and kind == "eth":
-        answer = f"the node has no network card {name}"
-        raise refusal(task, answer, "Correct the name", "unknown network card")
 
 
 def require_kept_methods(task: NetworkOptions, network: NodeInterfaces, after: Interfaces) -> None:
@@ -88,7 +92,13 @@ def require_consistent(task: NetworkOptions, before: Interfaces, after: Interfac
         if before.get(name) != settings:
             _require_complete(task, after, name)
     _require_one_gateway(task, after)
-    _require_distinct_addresses(task, after)
+    holders: dict[str, str] = {}
+    for name, settings in after.items():
+        for address in sorted(addresses_of(settings)):
+            other = holders.setdefault(address, name)
+            if other != name:
+                answer = f"{other} and {name} would both have the address {address}"
+                raise refusal(task, answer, "Give it to one of them", "address in use")
 
 
 def _require_port(task: NetworkOptions, after: Interfaces, name: str, key: str, port: str) -> None:
@@ -167,16 +177,6 @@ def _require_one_gateway(task: NetworkOptions, after: Interfaces) -> None:
             raise refusal(task, answer, step, "two gateways")
 
 
-def _require_distinct_addresses(task: NetworkOptions, after: Interfaces) -> None:
-    holders: dict[str, str] = {}
-    for name, settings in after.items():
-        for address in sorted(addresses_of(settings)):
-            other = holders.setdefault(address, name)
-            if other != name:
-                answer = f"{other} and {name} would both have the address {address}"
-                raise refusal(task, answer, "Give it to one of them", "address in use")
-
-
 def require_own_path_kept(
     task: NetworkOptions,
     network: NodeInterfaces,
@@ -237,10 +237,10 @@ def require_unused(
         found = users.get(name)
         if found:
             raise Conflict(
-                attempted=f"Refused to change the network of node {task.node}",
-                answer=f"{name} would be removed, and {first_of(found)} use it",
-                next_step="Connect these guests to another bridge first",
-                reason="bridge in use",
+                f"Refused to change the network of node {task.node}: {name} would be removed, and "
+                f"{first_of(found)} use it",
+                "Connect these guests to another bridge first",
+                "bridge in use",
                 details={"guests": list(found)},
             )
 
@@ -261,13 +261,13 @@ def require_no_foreign_change(
     if is_apart and not task.exact and after == network.interfaces:
         return f"Node {task.node} has a pending network change that is not in force: {names}"
     raise Conflict(
-        attempted=f"Refused to change the network of node {task.node}",
-        answer=f"it has a pending change that this task did not make ({names})",
-        next_step=(
+        f"Refused to change the network of node {task.node}: it has a pending change that this "
+        f"task did not make ({names})",
+        (
             "Set pending to apply to put it in force with this change, or to discard to remove it;"
             " error.pending has the difference"
         ),
-        reason="pending change",
+        "pending change",
         details={"pending": network.pending},
     )
 
@@ -278,6 +278,29 @@ def changed_names(before: Interfaces, after: Interfaces) -> list[str]:
     return [name for name in names if before.get(name) != after.get(name)]
 
 
-def is_bridge(settings: Settings) -> bool:
-    """Return whether guests can be connected to an interface."""
-    return settings.get("type") in ("bridge", "OVSBridge")
+def touched_by(difference: str) -> ChangedInterfaces:
+    """Return the interfaces of the changed lines in a unified difference of two configurations.
+
+    A changed line belongs to the stanza above it. The stanza is unknown if its head is not in the
+    context. Comments and empty lines are ignored.
+    """
+    names: set[str] = set()
+    is_complete = True
+    current = ""
+    for line in difference.splitlines():
+        if line.startswith(("--- ", "+++ ")):
+            continue
+        if line.startswith("@@"):
+            current = ""
+            continue
+        text = line[1:].strip()
+        head = _STANZA.match(text)
+        if head and line[1:2] not in (" ", "\t"):
+            current = head[1]
+        if line[:1] not in ("+", "-") or not text or text.startswith("#"):
+            continue
+        if current:
+            names.add(current)
+        else:
+            is_complete = False
+    return ChangedInterfaces(frozenset(names), is_complete)

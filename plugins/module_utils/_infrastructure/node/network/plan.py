@@ -20,7 +20,7 @@ from .settings import PORT_KEYS, completed, creation, update
 
 CREATE, CHANGE, REMOVE, APPLY, DISCARD = "create", "change", "remove", "apply", "discard"
 _GATEWAYS = ("gateway", "gateway6")
-_HARDWARE = ("eth", "OVSPort", "unknown")  # never removed: PVE lists them as long as they exist
+HARDWARE = ("eth", "OVSPort", "unknown")  # never removed: PVE lists them as long as they exist
 _WORDS = {"vlan": "VLAN", "unknown": "interface", "eth": "network card"}
 
 
@@ -43,7 +43,7 @@ def merged(
                 settings[key] = value
     if exact:
         for name, existing in interfaces.items():
-            if name not in listed and existing["type"] not in _HARDWARE:
+            if name not in listed and existing["type"] not in HARDWARE:
                 result.pop(name, None)
     return completed(result)
 
@@ -58,12 +58,17 @@ def plan_steps(node: str, before: Interfaces, after: Interfaces) -> list[Step]:
         if freed != before[name]:
             steps.append(_change(node, name, before[name], freed))
             current[name] = freed
-    for name in _users_first(before, removed):
+    users_first = reversed(_parts_first(before))
+    for name in [name for name in users_first if name in removed]:
         summary = f"Remove {_noun(before[name])} {name} of node {node}"
         steps.append(Step(REMOVE, summary, "DELETE", _path(node, name), is_task=False))
     for name in _parts_first(after):
         if name not in before:
-            steps.append(_creation(node, name, before, after))
+            settings = _sent(name, before, after)
+            data = {"iface": name, **creation(settings)}
+            summary = f"Create {_noun(settings)} {name} on node {node}"
+            path = ("nodes", node, "network")
+            steps.append(Step(CREATE, summary, "POST", path, data, is_task=False))
         elif needs_request(name, {**before, name: current[name]}, after):
             steps.append(_change(node, name, current[name], _sent(name, before, after)))
     return steps
@@ -145,12 +150,6 @@ def _is_taken(port: str, loser: str, before: Interfaces, after: Interfaces) -> b
     return False
 
 
-def _users_first(interfaces: Interfaces, names: Iterable[str]) -> list[str]:
-    """Return these interfaces, each before the interfaces that it needs."""
-    wanted = set(names)
-    return [name for name in reversed(_parts_first(interfaces)) if name in wanted]
-
-
 def _parts_first(interfaces: Interfaces) -> list[str]:
     """Return all interfaces, each after the interfaces that it needs."""
     ordered: list[str] = []
@@ -180,13 +179,6 @@ def _needed(interfaces: Interfaces, name: str) -> list[str]:
 def _adds_itself(settings: Settings | None) -> bool:
     """Return whether PVE adds an interface to its OVS bridge when it creates the interface."""
     return settings is not None and settings["type"] in ("OVSBond", "OVSIntPort")
-
-
-def _creation(node: str, name: str, before: Interfaces, after: Interfaces) -> Step:
-    settings = _sent(name, before, after)
-    data = {"iface": name, **creation(settings)}
-    summary = f"Create {_noun(settings)} {name} on node {node}"
-    return Step(CREATE, summary, "POST", ("nodes", node, "network"), data, is_task=False)
 
 
 def _change(node: str, name: str, before: Settings, after: Settings) -> Step:

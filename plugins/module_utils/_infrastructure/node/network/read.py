@@ -58,8 +58,13 @@ def read_addresses(client: Client, node: str) -> tuple[frozenset[str], dict[str,
 
 
 def _api_addresses(client: Client) -> list[str]:
-    """Return the addresses of the host that the task connects to."""
-    host = client.connection.endpoint.host
+    """Return the addresses of the hosts that the task connects to."""
+    connection = client.connection
+    endpoints = [connection.endpoint, *(server.endpoint for server in connection.others)]
+    return [address for endpoint in endpoints for address in _addresses_of(endpoint.host)]
+
+
+def _addresses_of(host: str) -> list[str]:
     if any(is_address(host, version) for version in (4, 6)):
         return [host]
     with suppress(OSError):
