@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The record of a node's maintenance: one HTML comment in the notes of the node (pure).
+"""The record of a node's maintenance, and the mark of an approved plan that has maintained it: one
+HTML comment in the notes of the node (pure).
 
 PVE stores the notes in /etc/pve on every node of the cluster: they survive a reboot of the node and
 of the node that serves the API, and any controller can read them. See
@@ -15,13 +16,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..._foundation.core.errors import Conflict
 
 PENDING, EVACUATING, EVACUATED, RETURNING = "pending", "evacuating", "evacuated", "returning"
 PHASES = (PENDING, EVACUATING, EVACUATED, RETURNING)
-_COMMENT = re.compile(r"[^\S\n]*<!-- pve\.fleet maintenance (.*?) -->[^\S\n]*(?:\n|$)")
+MAINTAINED = "maintained"  # the phase of a node that the plan of a task has maintained
+_COMMENT = re.compile(r"[^\S\n]*<!-- pve\.fleet (maintenance|maintained) (.*?) -->[^\S\n]*(?:\n|$)")
 
 
 @dataclass(frozen=True)
@@ -61,33 +62,56 @@ class NodeRecord:
 
 
 def split_record(node: str, notes: str) -> tuple[str, NodeRecord | None]:
-    """Return the notes of a node without the record, and the record.
+    """Return the notes of a node without the comment, and the record.
 
     Raises Conflict for a record that cannot be read: guests may depend on it.
     """
     found = _COMMENT.search(notes)
     if found is None:
         return notes.strip("\n"), None
-    rest = notes[: found.start()] + notes[found.end() :]
+    rest = without_comment(notes)
+    if found[1] == MAINTAINED:
+        return rest, None
     try:
-        record = _record_of(json.loads(found[1]))
+        values = json.loads(found[2])
+        if values["phase"] not in PHASES:
+            raise ValueError(values["phase"])
+        record = NodeRecord(
+            phase=str(values["phase"]),
+            since=int(values["since"]),
+            guests={int(vmid): str(mark) for vmid, mark in values["guests"].items()},
+            stopped=frozenset(map(int, values["stopped"])),
+            storages=tuple(map(str, values["storages"])),
+            services=tuple(map(str, values["services"])),
+            version=str(values["version"]),
+            noout=values["noout"] is True,
+            booted=int(values["booted"]),
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         raise Conflict(
-            attempted=f"The maintenance of node {node} could not be continued",
-            answer="the record in the notes of the node was edited and cannot be read",
-            next_step=(
+            f"The maintenance of node {node} could not be continued: the record in the notes of "
+            "the node was edited and cannot be read",
+            (
                 "Return the guests of the node by hand, then remove the comment with"
                 " 'pve.fleet maintenance' from its notes"
             ),
-            reason="unreadable record",
+            "unreadable record",
         ) from None
-    return rest.strip("\n"), record
+    return rest, record
 
 
-def join_record(notes: str, record: NodeRecord | None) -> str:
-    """Return notes followed by the record."""
-    comment = record.render() if record is not None else ""
+def join_record(notes: str, record: NodeRecord | None, plan: str = "") -> str:
+    """Return notes followed by the record, or by the mark of the plan with this digest."""
+    comment = f"<!-- pve.fleet {MAINTAINED} {plan} -->" if plan else ""
+    if record is not None:
+        comment = record.render()
     return "\n".join(filter(None, (notes.strip("\n"), comment)))
+
+
+def maintained_by(notes: str) -> str:
+    """Return the digest of the plan that has maintained the node, empty without a mark."""
+    found = _COMMENT.search(notes)
+    return found[2] if found is not None and found[1] == MAINTAINED else ""
 
 
 def comment_in(notes: str) -> str:
@@ -99,20 +123,3 @@ def comment_in(notes: str) -> str:
 def without_comment(notes: str) -> str:
     """Return the notes without the comment of a record."""
     return _COMMENT.sub("", notes).strip("\n")
-
-
-def _record_of(values: Mapping[str, Any]) -> NodeRecord:
-    """Return the record. Raises ValueError, TypeError, KeyError or AttributeError."""
-    if values["phase"] not in PHASES:
-        raise ValueError(values["phase"])
-    return NodeRecord(
-        phase=str(values["phase"]),
-        since=int(values["since"]),
-        guests={int(vmid): str(mark) for vmid, mark in values["guests"].items()},
-        stopped=frozenset(map(int, values["stopped"])),
-        storages=tuple(map(str, values["storages"])),
-        services=tuple(map(str, values["services"])),
-        version=str(values["version"]),
-        noout=values["noout"] is True,
-        booted=int(values["booted"]),
-    )

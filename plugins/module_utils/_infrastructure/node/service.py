@@ -7,15 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from ..._foundation.api.interface import Api
 from ..._foundation.core import validate
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import Conflict, NotFound
 from ..._foundation.core.result import Result
+from ..._foundation.resource.manage import PlannedStep, WorkerTask, run_planned
 from ..._foundation.resource.plan import Plan, Step
-from ..._foundation.resource.planned import PlannedStep, WorkerTask, run_planned
 
 STARTED, STOPPED, RESTARTED = "started", "stopped", "restarted"
 _CALLS = {STARTED: "start", STOPPED: "stop", RESTARTED: "restart", "reloaded": "reload"}
@@ -32,10 +32,15 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     label = f"service {name} of node {node}"
     is_local = False
     if state == STOPPED and name == _OF_THE_CLUSTER:
-        is_local = node == _local_node(client)
+        rows = client.get("cluster", "status", attempted="Could not read the nodes") or []
+        is_local = any(row.get("local") and str(row["name"]) == node for row in rows)
     if state == STOPPED:
         require_stoppable(name, label, is_local=is_local)
-    return run_planned(client, label, partial(_read_plan, client, node, name, state), check_mode)
+
+    def read() -> PlannedStep:
+        return plan_service(node, find_service(_read(client, node), node, name), state)
+
+    return run_planned(client, label, read, check_mode)
 
 
 def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -48,12 +53,6 @@ def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
 def _read(client: Api, node: str) -> list[Row]:
     attempted = f"Could not read the services of node {node}"
     return client.get("nodes", node, "services", attempted=attempted) or []
-
-
-def _local_node(client: Api) -> str | None:
-    """Return the node through which the API is reached; one request."""
-    rows = client.get("cluster", "status", attempted="Could not read the nodes") or []
-    return next((str(row["name"]) for row in rows if row.get("local")), None)
 
 
 def describe_service(node: str, row: Row) -> dict[str, Any]:
@@ -72,26 +71,22 @@ def require_stoppable(name: str, label: str, *, is_local: bool) -> None:
     """Raise Conflict for a service that the API needs (pure)."""
     if name in _ESSENTIAL or (name == _OF_THE_CLUSTER and is_local):
         raise Conflict(
-            attempted=f"Refused to stop {label}",
-            answer="the API needs it, and the answer to this task would be lost",
-            next_step="Use state=restarted, or stop it in a shell of the node",
-            reason="essential service",
+            f"Refused to stop {label}: the API needs it, and the answer to this task would be lost",
+            "Use state=restarted, or stop it in a shell of the node",
+            "essential service",
         )
-
-
-def _read_plan(client: Api, node: str, name: str, state: str) -> PlannedStep:
-    return plan_service(node, find_service(_read(client, node), node, name), state)
 
 
 def find_service(rows: Iterable[Row], node: str, name: str) -> Row:
     """Return a service that is installed (pure). Raises NotFound."""
     installed = {str(row["service"]): row for row in rows if row.get("unit-state") != "not-found"}
     if name not in installed:
+        names = ", ".join(sorted(installed)) or "no services"
         raise NotFound(
-            attempted=f"Could not read service {name} of node {node}",
-            answer=f"the node has {', '.join(sorted(installed)) or 'no services'}",
-            next_step="Name one of them; Proxmox VE manages no others",
-            reason="unknown service",
+            f"Could not read service {name} of node {node}: the node has "
+            f"{names}{did_you_mean(name, installed)}",
+            "Name one of them; Proxmox VE manages no others",
+            "unknown service",
         )
     return installed[name]
 
@@ -106,10 +101,9 @@ def plan_service(node: str, row: Row, state: str) -> PlannedStep:
     summary = f"{call.capitalize()} service {name} of node {node}"
     if state != STOPPED and before["unit_state"] in ("masked", "masked-runtime"):
         raise Conflict(
-            attempted=f"Refused to {call} service {name} of node {node}",
-            answer="it is masked",
-            next_step="Unmask it in a shell of the node: systemctl unmask",
-            reason="masked service",
+            f"Refused to {call} service {name} of node {node}: it is masked",
+            "Unmask it in a shell of the node: systemctl unmask",
+            "masked service",
         )
     active, sub_state = ("inactive", "dead") if state == STOPPED else ("active", "running")
     after = {**before, "active_state": active, "state": sub_state}

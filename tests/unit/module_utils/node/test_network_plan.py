@@ -14,6 +14,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.checks import (
     require_kept_methods,
+    touched_by,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.model import (
     DeclaredInterface,
@@ -22,9 +23,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.net
 )
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.own_path import (
     own_path,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.pending import (
-    touched_by,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.network.plan import (
     merged,

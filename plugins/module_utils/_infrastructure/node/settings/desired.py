@@ -22,8 +22,6 @@ _NUMBERS = {
     "startall_onboot_delay": ("startall-onboot-delay", (0, 300)),
     "ballooning_target": ("ballooning-target", (0, 100)),
 }
-_MAX_SERVERS = 3
-_LONGEST_DESCRIPTION = 65536
 _HOST_NAME = re.compile(r"[.\-a-zA-Z0-9]+")  # pve-common: INotify.pm, write_etc_hosts
 _IFACE = re.compile(r"[a-z][a-z0-9_]{1,20}(?:[:.]\d+)?", re.IGNORECASE)
 
@@ -49,18 +47,15 @@ class DesiredSettings:
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts that must be read, because the task sets them."""
+        others = (self.wakeonlan, self.acme, self.location)
+        others = (self.wakeonlan, self.acme, self.location)
         is_set = {
-            CONFIG: self._sets_config,
+            CONFIG: bool(self.config) or any(one is not None for one in others),
             DNS: self.dns is not None,
             HOSTS: self.hosts is not None,
             TIME: self.timezone is not None,
         }
         return tuple(part for part in PARTS if is_set[part])
-
-    @property
-    def _sets_config(self) -> bool:
-        parts = (self.wakeonlan, self.acme, self.location)
-        return bool(self.config) or any(one is not None for one in parts)
 
 
 def read_desired(params: Mapping[str, Any]) -> DesiredSettings:
@@ -68,7 +63,7 @@ def read_desired(params: Mapping[str, Any]) -> DesiredSettings:
     config: dict[str, str] = {}
     description, location = params.get("description"), params.get("location")
     if description is not None:
-        if len(description) > _LONGEST_DESCRIPTION:
+        if len(description) > 65536:
             what = f"{description[:20]}..."
             raise validate.refused("description", what, "is too long", "Use 65536 characters")
         config["description"] = description.strip("\n")
@@ -111,7 +106,7 @@ def _dns(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
         found["search"] = validate.dns_name(given["search"], "dns.search")
     if given.get("servers") is not None:
         servers = [validate.address(str(one), None, "dns.servers") for one in given["servers"]]
-        if len(servers) > _MAX_SERVERS:
+        if len(servers) > 3:
             step = "Name three of them"
             raise validate.refused("dns.servers", servers, "are more than three", step)
         found["servers"] = list(dict.fromkeys(servers))

@@ -11,28 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...._foundation.core import propstring
-from ...._foundation.core.errors import ConfigurationError, FleetError
+from ...._foundation.core import propstring, validate
+from ...._foundation.core.errors import ConfigurationError, FleetError, ValidationFailed
 from ...._foundation.resource.plan import Plan, Step
 from ...datacenter.general import LOCATION
 from ..record import comment_in, without_comment
 from .acme import acme_of, with_acme
 from .desired import CONFIG, DNS, HOSTS, TIME, DesiredSettings
-from .location import location_after
 
 Names = Mapping[str, tuple[str, ...]]
+SettingsReading = Mapping[str, Mapping[str, Any]]
+"""The answers of PVE by part, for the parts that were read."""
 _STRINGS = ("wakeonlan", "location")  # split into their keys, and removed if they have none
 _WAKEONLAN = {"mac": {"default_key": True}, "bind-interface": {}, "broadcast-address": {}}
-
-
-@dataclass(frozen=True)
-class SettingsReading:
-    """The answers of PVE for the parts that were read; None for the others."""
-
-    config: Mapping[str, Any] | None = None
-    dns: Mapping[str, Any] | None = None
-    hosts: Mapping[str, Any] | None = None
-    time: Mapping[str, Any] | None = None
+_SINCE = (9, 2)
+_NOT_CHANGED = "The settings of node {} were not changed"
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,8 @@ class NodeSettings:
             found["description"] = without_comment(config.get("description", ""))
             found["startall_onboot_delay"] = int(config.get("startall-onboot-delay", 0))
             found["ballooning_target"] = int(config.get("ballooning-target", 80))
-            found["wakeonlan"] = _options_of(config.get("wakeonlan", {}))
+            values = config.get("wakeonlan", {})
+            found["wakeonlan"] = {key.replace("-", "_"): value for key, value in values.items()}
             found["acme"] = acme_of(config).as_dict()
             found["location"] = dict(config.get("location", {})) or None
         if self.hosts is not None:
@@ -75,8 +69,8 @@ class NodeSettings:
 def settings_of(actual: SettingsReading) -> NodeSettings:
     """Return PVE's answers in canonical form."""
     config: dict[str, Any] | None = None
-    if actual.config is not None:
-        config = {key: str(value) for key, value in actual.config.items() if key != "digest"}
+    if CONFIG in actual:
+        config = {key: str(value) for key, value in actual[CONFIG].items() if key != "digest"}
         config["description"] = config.get("description", "").strip("\n")
         if "location" in config:
             config["location"] = LOCATION.read(config["location"])
@@ -85,17 +79,13 @@ def settings_of(actual: SettingsReading) -> NodeSettings:
             values = propstring.parse(text, _WAKEONLAN, what="wakeonlan")
             config["wakeonlan"] = {**values, "mac": values.get("mac", "").upper()}
     dns = None
-    if actual.dns is not None:
-        known = [actual.dns.get(key) for key in ("dns1", "dns2", "dns3")]
+    if DNS in actual:
+        known = [actual[DNS].get(key) for key in ("dns1", "dns2", "dns3")]
         servers = [propstring.plain_address(server) for server in known if server]
-        dns = {"search": actual.dns.get("search") or "", "servers": servers}
-    hosts = None if actual.hosts is None else hosts_in(str(actual.hosts.get("data") or ""))
-    zone = None if actual.time is None else str(actual.time.get("timezone") or "")
+        dns = {"search": actual[DNS].get("search") or "", "servers": servers}
+    hosts = hosts_in(str(actual[HOSTS].get("data") or "")) if HOSTS in actual else None
+    zone = str(actual[TIME].get("timezone") or "") if TIME in actual else None
     return NodeSettings(config, dns, hosts, zone)
-
-
-def _options_of(values: Mapping[str, str]) -> dict[str, str]:
-    return {key.replace("-", "_"): value for key, value in values.items()}
 
 
 def hosts_in(text: str) -> dict[str, tuple[str, ...]]:
@@ -145,20 +135,20 @@ def plan_settings(desired: DesiredSettings, actual: SettingsReading) -> tuple[Pl
     before = settings_of(actual)
     steps: list[Step] = []
     config, dns, hosts, zone = before.config, before.dns, before.hosts, before.timezone
-    if config is not None and actual.config is not None:
+    if config is not None:
         config = _config_after(desired, config)
         if config != before.config:
-            steps.append(_config_step(desired.node, before.config or {}, config, actual.config))
+            steps.append(_config_step(desired.node, before.config or {}, config, actual[CONFIG]))
     if dns is not None and desired.dns is not None:
         dns = {**dns, **desired.dns}
         if dns != before.dns:
             steps.append(_dns_step(desired.node, dns))
-    if actual.hosts is not None and desired.hosts is not None:
-        text = str(actual.hosts.get("data") or "")
+    if HOSTS in actual and desired.hosts is not None:
+        text = str(actual[HOSTS].get("data") or "")
         hosts = hosts_in(with_hosts(text, desired.hosts))
         _require_own_name(desired.node, before.hosts or {}, hosts)
         if hosts != before.hosts:
-            steps.append(_hosts_step(desired, text, actual.hosts))
+            steps.append(_hosts_step(desired, text, actual[HOSTS]))
     if desired.timezone is not None and zone != desired.timezone:
         zone = desired.timezone
         summary = f"Change the time zone of node {desired.node} to {zone}"
@@ -178,7 +168,9 @@ def _config_after(desired: DesiredSettings, before: Mapping[str, Any]) -> dict[s
     defaults = {"startall-onboot-delay": "0", "ballooning-target": "80", "description": ""}
     for key, value in desired.config.items():
         if key == "description":
-            value = _with_comment(value, before)
+            # The notes may contain the record of an unfinished maintenance.
+            comment = comment_in(before.get("description", ""))
+            value = "\n".join(filter(None, (value, comment)))
         if before.get(key, defaults[key]) != value:
             after[key] = value
     if desired.location is not None:
@@ -203,12 +195,6 @@ def _wakeonlan_after(
         answer = "wake-on-LAN needs a MAC address"
         raise _refused(node, answer, "Set wakeonlan.mac, or remove the other keys", "mac")
     return values
-
-
-def _with_comment(notes: str, before: Mapping[str, Any]) -> str:
-    """Return notes with the record of an unfinished maintenance, which must not be lost."""
-    comment = comment_in(before.get("description", ""))
-    return "\n".join(filter(None, (notes, comment)))
 
 
 def _config_step(
@@ -254,14 +240,10 @@ def _hosts_step(desired: DesiredSettings, text: str, read: Mapping[str, Any]) ->
     addresses = ", ".join(
         address
         for address, names in (desired.hosts or {}).items()
-        if _is_changed(text, address, names)
+        if (hosts_in(text).get(address, ()) != names)
     )
     summary = f"Change the hosts of node {desired.node}: {addresses}"
     return Step(HOSTS, summary, "POST", ("nodes", desired.node, "hosts"), data, is_task=False)
-
-
-def _is_changed(text: str, address: str, names: tuple[str, ...]) -> bool:
-    return hosts_in(text).get(address, ()) != names
 
 
 def _require_own_name(node: str, before: Names, after: Names) -> None:
@@ -280,8 +262,30 @@ def _has(names: tuple[str, ...], node: str) -> bool:
 
 def _refused(node: str, answer: str, step: str, reason: str) -> FleetError:
     return ConfigurationError(
-        attempted=f"Refused to change the settings of node {node}",
-        answer=answer,
-        next_step=step,
-        reason=reason,
+        f"Refused to change the settings of node {node}: {answer}", step, reason
     )
+
+
+def location_after(
+    node: str, known: Mapping[str, str], desired: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the location after a task; an empty text removes a key.
+
+    Raises ValidationFailed for one coordinate without the other, or a name without coordinates.
+    """
+    found = {key: text for key, text in {**known, **desired}.items() if text}
+    for sub_key in LOCATION.sub_keys:
+        if sub_key.key in found and sub_key.needs not in found:
+            raise ValidationFailed(
+                f"{_NOT_CHANGED.format(node)}: location.{sub_key.option} needs "
+                f"location.{sub_key.needs}",
+                f"Set location.{sub_key.needs} too",
+                "location",
+            )
+    return found
+
+
+def require_version(node: str, version: tuple[int, int]) -> None:
+    """Raise NotSupported for a version without locations of nodes."""
+    attempted = _NOT_CHANGED.format(node)
+    validate.require_since(_SINCE, version, attempted, "location", "Leave out location")

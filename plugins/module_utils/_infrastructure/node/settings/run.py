@@ -15,14 +15,12 @@ from ...._foundation.cluster.find.names import ACCOUNT, PLUGIN, require_listed
 from ...._foundation.core import validate
 from ...._foundation.core.errors import DigestChanged
 from ...._foundation.core.result import Result
-from ...._foundation.resource.execute import Execution
+from ...._foundation.resource.engine import Execution, result_of
 from ...._foundation.resource.manage import Hooks, manage
 from ...._foundation.resource.plan import Plan
-from ...._foundation.resource.result import result_of
-from .acme import DEFAULT_ACCOUNT, STANDALONE, AcmeSettings
+from .acme import DEFAULT_ACCOUNT, STANDALONE
 from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, read_desired
-from .location import require_version
-from .plan import SettingsReading, plan_settings, settings_of
+from .plan import SettingsReading, plan_settings, require_version, settings_of
 
 
 def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -35,7 +33,11 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     def plan(actual: SettingsReading) -> Plan:
         planned, _after = plan_settings(desired, actual)
         if desired.acme is not None and planned.changed:
-            _require_known(client, desired.acme)
+            plugins = {plugin for plugin, _alias in desired.acme.domains.values()} - {STANDALONE}
+            require_listed(client, "acme.domains", PLUGIN, plugins)
+            require_listed(
+                client, "acme.account", ACCOUNT, {desired.acme.account} - {DEFAULT_ACCOUNT}
+            )
         return planned
 
     def report(plan: Plan, actual: SettingsReading, execution: Execution | None) -> Result:
@@ -47,13 +49,6 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     return manage(client, read, plan, report, check_mode=check_mode, hooks=hooks)
 
 
-def _require_known(client: Api, acme: AcmeSettings) -> None:
-    """Raise NotFound for a plugin or an account that does not exist; one request each."""
-    plugins = {plugin for plugin, _alias in acme.domains.values()} - {STANDALONE}
-    require_listed(client, "acme.domains", PLUGIN, plugins)
-    require_listed(client, "acme.account", ACCOUNT, {acme.account} - {DEFAULT_ACCOUNT})
-
-
 def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Return the settings of a node; four requests. Nothing is written."""
     node = validate.node(params["node"])
@@ -63,11 +58,11 @@ def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
 
 def read_actual(client: Api, node: str, parts: Iterable[str]) -> SettingsReading:
     """Return the settings of a node, one request for each part. Raises FleetError."""
-    found: dict[str, Any] = {}
+    found: dict[str, Mapping[str, Any]] = {}
     for part in parts:
         attempted = f"Could not read {_WORDS[part]} of node {node}"
         found[part] = client.get("nodes", node, part, attempted=attempted) or {}
-    return SettingsReading(found.get(CONFIG), found.get(DNS), found.get(HOSTS), found.get(TIME))
+    return found
 
 
 _WORDS = {
