@@ -15,10 +15,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from ..._foundation.core import validate
 
 # The names that PVE accepts for each kind of content (pve-storage: PVE::Storage, Plugin.pm).
-_ENDINGS = {
-    "iso": re.compile(r"\.(?:iso|img)$", re.IGNORECASE),
-    "import": re.compile(r"\.(?:qcow2|raw|vmdk|ova)$", re.IGNORECASE),
-    "vztmpl": re.compile(r"\.tar(?:\.(?:gz|xz|zst|bz2))?$", re.IGNORECASE),
+ENDINGS = {
+    "iso": re.compile(r"\.(?:iso|img)\Z", re.IGNORECASE),
+    "import": re.compile(r"\.(?:qcow2|raw|vmdk|ova)\Z", re.IGNORECASE),
+    "vztmpl": re.compile(r"\.tar(?:\.(?:gz|xz|zst|bz2))?\Z", re.IGNORECASE),
 }
 _ENDING_TEXTS = {
     "iso": ".iso or .img",
@@ -26,9 +26,9 @@ _ENDING_TEXTS = {
     "vztmpl": ".tar.gz, .tar.xz, .tar.zst",
 }
 # PVE replaces every other character with an underscore.
-_NAME = re.compile(r"^[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}$")
-_COMPRESSED = re.compile(r"\.(?:bz2|gz|lzo|zst)$", re.IGNORECASE)
-_URL = re.compile(r"^https?://[^/\s]+/\S+$")
+_NAME = re.compile(r"^[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}\Z")
+_COMPRESSED = re.compile(r"\.(?:bz2|gz|lzo|zst)\Z", re.IGNORECASE)
+_URL = re.compile(r"^https?://[^/\s]+/\S+\Z")
 _DIGITS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 
 
@@ -80,11 +80,12 @@ def read_desired_file(params: Mapping[str, Any]) -> DesiredFile:
     if not _NAME.match(name):
         step = "Use letters, digits, . _ and -, without a path"
         raise validate.refused("filename", name, "is not a file name that PVE accepts", step)
-    content = content or _content_of(name)
+    if not content:
+        content = next((kind for kind, ending in ENDINGS.items() if ending.search(name)), None)
     if content is None:
         step = "Set content, and use an ending for it"
         raise validate.refused("filename", name, "does not show its content", step)
-    if content in _ENDINGS and not _ENDINGS[content].search(name):
+    if content in ENDINGS and not ENDINGS[content].search(name):
         step = f"Give one that ends in {_ENDING_TEXTS[content]}"
         raise validate.refused("filename", name, f"is not a name for content {content}", step)
     if compression and content != "iso":
@@ -128,13 +129,6 @@ def name_of_path(path: str, content: str | None) -> str:
     if content == "import" and name.lower().endswith(".img"):
         name = f"{name[:-4]}.qcow2"
     return re.sub(r"[^-A-Za-z0-9_.]", "_", name)
-
-
-def _content_of(name: str) -> str | None:
-    for content, ending in _ENDINGS.items():
-        if ending.search(name):
-            return content
-    return None
 
 
 def _checksum(text: str | None, algorithm: str | None) -> tuple[str | None, str | None]:

@@ -18,11 +18,10 @@ from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict
 from ...._foundation.core.result import Result
 from ...._foundation.resource import run as simple
-from ...._foundation.resource.change import DesiredResource, ResourceChange
-from ...._foundation.resource.table import Call, Field, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ...._foundation.resource.values import send_set
-from .safety import read_safety, require_safe
 
+FORCE = "Wait until Ceph can lose it, or set force=true"
 Check = Callable[[Api, str, str, str], None]
 """Raises Conflict if Ceph cannot lose the daemon. Arguments: client, node, name, attempted."""
 
@@ -31,6 +30,31 @@ _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?")  # Services.pm, 
 _LONGEST = 200
 # 192.0.2.1:6789/0, [2001:db8::1]:6789/0, or several with their protocols: [v2:...,v1:...]
 _ADDRESS = re.compile(r"(?:^|[\[,])(?:v\d+:)?(?:\[([0-9a-fA-F:]+)\]|([0-9.]+))")
+
+
+def read_safety(client: Api, node: str, service: str, name: str, action: str) -> Mapping[str, Any]:
+    """Return Ceph's answer whether it can lose a daemon; one request.
+
+    `service` is mon, mds or osd, `action` is stop or destroy (pve-manager: PVE/API2/Ceph.pm,
+    cmd_safety).
+    """
+    answer: Mapping[str, Any] = client.get(
+        *("nodes", node, "ceph", "cmd-safety"),
+        params={"service": service, "id": name, "action": action},
+        attempted=f"Could not ask Ceph if it can lose {service}.{name}",
+    )
+    return answer
+
+
+def require_safe(answer: Mapping[str, Any], attempted: str, next_step: str = FORCE) -> None:
+    """Raise Conflict if Ceph does not call an action safe (pure)."""
+    if answer.get("safe"):
+        return
+    raise Conflict(
+        f"{attempted}: Ceph cannot lose it now: {answer.get('status') or 'it gives no reason'}",
+        next_step,
+        "not safe",
+    )
 
 
 def daemon_name(value: str, option: str) -> str:
@@ -101,10 +125,9 @@ def require_new(rows: Any, name: str, attempted: str) -> None:
     row = _named(rows, name)
     if row is not None:
         raise Conflict(
-            attempted=attempted,
-            answer=f"{name} exists on node {row.get('host') or 'unknown'}",
-            next_step="Set another name",
-            reason="name in use",
+            f"{attempted}: {name} exists on node {row.get('host') or 'unknown'}",
+            "Set another name",
+            "name in use",
         )
 
 
@@ -113,10 +136,9 @@ def require_other_manager(rows: Any, name: str, attempted: str) -> None:
     others = [row for row in rows or [] if row.get("name") != name]
     if not any(row.get("state") in ("active", "standby") for row in others):
         raise Conflict(
-            attempted=attempted,
-            answer="Ceph has no other manager",
-            next_step="Create a manager on another node first, or set force=true",
-            reason="last manager",
+            f"{attempted}: Ceph has no other manager",
+            "Create a manager on another node first, or set force=true",
+            "last manager",
         )
 
 

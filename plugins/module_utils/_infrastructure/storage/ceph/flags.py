@@ -50,10 +50,10 @@ def flag_values(params: Mapping[str, Any]) -> dict[str, bool]:
         return listed
     if not is_set:
         raise ValidationFailed(
-            attempted="The flags of Ceph were not changed",
-            answer="exact lists the flags that are set, and state is absent",
-            next_step="Leave out exact, or set state=present",
-            reason="exact",
+            "The flags of Ceph were not changed: exact lists the flags that are set, and state is "
+            "absent",
+            "Leave out exact, or set state=present",
+            "exact",
         )
     return {**dict.fromkeys(FLAGS, False), **listed}
 
@@ -65,7 +65,8 @@ def run_flag(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     plan = replace(plan, steps=tuple(_described(step) for step in plan.steps))
     resource = simple.TableResource(CEPH_FLAG, desired, client, plan, actual)
     result = apply_plan(resource, check_mode)
-    flags = flags_set(result.values[CEPH_FLAG.kind])
+    values = result.values[CEPH_FLAG.kind]
+    flags = sorted(name for name, is_set in values.items() if is_set)
     return replace(result, values={**result.values, CEPH_FLAG.kind: {"flags": flags}})
 
 
@@ -77,8 +78,3 @@ def _described(step: Step) -> Step:
     parts = [f"{word} {', '.join(found)}" for word, found in names.items() if found]
     text = " and ".join(parts)
     return replace(step, summary=f"{text[:1].upper()}{text[1:]} of Ceph")
-
-
-def flags_set(values: Mapping[str, Any]) -> list[str]:
-    """Return the names of the flags that are set, sorted (pure)."""
-    return sorted(name for name, value in values.items() if value)

@@ -17,8 +17,7 @@ from typing import Any
 from ...._foundation.core import propstring, validate
 from ...._foundation.core.errors import Conflict
 from ...._foundation.core.quantities import parse_size
-from ...._foundation.resource.change import DesiredResource
-from ...._foundation.resource.table import Call, Field, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, Table
 from ...._foundation.resource.values import number_field, text_field
 
 PLACE = ("nodes", "{node}", "ceph", "pool")
@@ -26,10 +25,6 @@ _ONE = Call((*PLACE, "{name}"), is_task=True)
 _CODING: propstring.Format = {
     name: {} for name in ("k", "m", "failure-domain", "device-class", "profile")
 }
-
-
-def _size(value: Any) -> int:
-    return parse_size(value, bare=1, what="target_size")
 
 
 def _application(known: str, wanted: str, desired: DesiredResource) -> str:
@@ -41,25 +36,22 @@ def _application(known: str, wanted: str, desired: DesiredResource) -> str:
     if not known or wanted in known.split(","):
         return known or wanted
     raise Conflict(
-        attempted=f"{POOL.label(desired.keys)} was not changed",
-        answer=f"Ceph keeps its application {known}",
-        next_step="Leave out application, or create another pool",
-        reason="application",
+        f"{POOL.label(desired.keys)} was not changed: Ceph keeps its application {known}",
+        "Leave out application, or create another pool",
+        "application",
     )
 
 
 def rows(answer: Any, _keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """Return the pools of a listing, keyed like the parameters of requests."""
-    return [_row(one) for one in answer or []]
-
-
-def _row(answer: Mapping[str, Any]) -> dict[str, Any]:
-    applications = answer.get("application_metadata") or {}
-    return {
-        **answer,
-        "crush_rule": answer.get("crush_rule_name"),
-        "application": ",".join(sorted(applications)),
-    }
+    return [
+        {
+            **row,
+            "crush_rule": row.get("crush_rule_name"),
+            "application": ",".join(sorted(row.get("application_metadata") or {})),
+        }
+        for row in answer or []
+    ]
 
 
 def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -107,7 +99,11 @@ POOL = Table(
         number_field("pg_num_min", 0),
         text_field("pg_autoscale_mode", default="warn", name="pg_autoscale_mode"),
         Field(
-            "target_size", "target_size", want=_size, read=lambda value: int(value or 0), send=str
+            "target_size",
+            "target_size",
+            want=lambda value: parse_size(value, bare=1, what="target_size"),
+            read=lambda value: int(value or 0),
+            send=str,
         ),
         Field("target_size_ratio", "target_size_ratio", want=_ratio, read=_ratio, send=_ratio),
         Field("crush_rule", "crush_rule"),

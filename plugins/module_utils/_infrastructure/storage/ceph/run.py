@@ -13,13 +13,13 @@ from typing import Any
 
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ...._foundation.core.result import Result
 from ...._foundation.resource import run as simple
-from ...._foundation.resource.change import DesiredResource, ResourceChange
 from ...._foundation.resource.decide import read_desired
 from ...._foundation.resource.engine import apply_plan
-from ...._foundation.resource.plan import Plan
+from ...._foundation.resource.table import DesiredResource, ResourceChange
 from ..usage import read_usage
 from .pool import POOL, coded, on_node, with_storages
 
@@ -36,29 +36,21 @@ def run_pool(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     table = replace(table, precheck=partial(precheck, node, bool(params.get("remove_storages"))))
     desired = read_desired(table, params)
     plan, actual = simple.plan_resource(table, desired, client)
-    resource = simple.TableResource(table, desired, client, _replanned(plan, desired), actual)
-    return apply_plan(resource, check_mode)
+    if "size" in desired.values and desired.present:
+        # A new size resets the minimum size (PVE/Ceph/Tools.pm, set_pool).
+        plan = replace(plan, steps=tuple(replace(step, reread=True) for step in plan.steps))
+    return apply_plan(simple.TableResource(table, desired, client, plan, actual), check_mode)
 
 
 def require_present(params: Mapping[str, Any]) -> None:
     """Raise ValidationFailed if a task deletes an erasure-coded pool by a single name (pure)."""
     if params.get("state") == "absent":
         raise ValidationFailed(
-            attempted="erasure_coding was refused",
-            answer="the two pools of an erasure-coded pool are deleted by their own names",
-            next_step="Delete NAME-data and NAME-metadata",
-            reason="erasure_coding",
+            "erasure_coding was refused: the two pools of an erasure-coded pool are deleted by "
+            "their own names",
+            "Delete NAME-data and NAME-metadata",
+            "erasure_coding",
         )
-
-
-def _replanned(plan: Plan, desired: DesiredResource) -> Plan:
-    """Return the plan with a replan after each step, because a new size resets the minimum size
-    (PVE/Ceph/Tools.pm, set_pool).
-    """
-    if "size" not in desired.values or not desired.present:
-        return plan
-    steps = (replace(step, reread=True) for step in plan.steps)
-    return replace(plan, steps=tuple(steps))
 
 
 def run_pool_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -93,10 +85,9 @@ def require_ceph(node: str | None) -> str:
     """Return the node. Raises NotSupported if no node has Ceph (pure)."""
     if node is None:
         raise NotSupported(
-            attempted="The Ceph pools were not read",
-            answer="no node that is online has Ceph",
-            next_step="Set it up first: pveceph install, pveceph init",
-            reason="no Ceph",
+            "The Ceph pools were not read: no node that is online has Ceph",
+            "Set it up first: pveceph install, pveceph init",
+            "no Ceph",
         )
     return node
 
@@ -122,12 +113,11 @@ def precheck(
 
 def require_order(values: Mapping[str, Any], attempted: str) -> None:
     """Raise ValidationFailed for a minimum above the size, which Ceph refuses too late (pure)."""
-    if "size" in values and values.get("min_size", 0) > values["size"]:
+    if {"size", "min_size"} <= values.keys() and values["min_size"] > values["size"]:
         raise ValidationFailed(
-            attempted=attempted,
-            answer=f"min_size {values['min_size']} is above size {values['size']}",
-            next_step="Set min_size to size at most",
-            reason="min_size",
+            f"{attempted}: min_size {values['min_size']} is above size {values['size']}",
+            "Set min_size to size at most",
+            "min_size",
         )
 
 
@@ -136,26 +126,22 @@ def require_rule(name: str, known: Iterable[str], attempted: str) -> None:
     names = sorted(known)
     if name not in names:
         raise NotFound(
-            attempted=attempted,
-            answer=f"there is no CRUSH rule {name}; Ceph has {', '.join(names)}",
-            next_step="Check crush_rule",
-            reason="unknown CRUSH rule",
+            f"{attempted}: there is no CRUSH rule {name}; Ceph has "
+            f"{', '.join(names)}{did_you_mean(name, names)}",
+            "Check crush_rule",
+            "unknown CRUSH rule",
         )
-
-
-def find_storages(storages: Iterable[Mapping[str, Any]], pool: str) -> list[str]:
-    """Return the storages on a pool (pure); the default pool is rbd (Pool.pm, get_storages)."""
-    return sorted(
-        str(row["storage"])
-        for row in storages
-        if row.get("type") == "rbd" and pool in (row.get("pool") or "rbd", row.get("data-pool"))
-    )
 
 
 def _require_removable(removes: bool, client: Api, pool: str, attempted: str) -> tuple[str, ...]:
     """Refuse the removal of a pool in use; return warnings about unknown users."""
     rows = client.get("storage", attempted="Could not list the storages") or []
-    storages = find_storages(rows, pool)
+    # The default pool of a storage is rbd (Pool.pm, get_storages).
+    storages = sorted(
+        str(row["storage"])
+        for row in rows
+        if row.get("type") == "rbd" and pool in (row.get("pool") or "rbd", row.get("data-pool"))
+    )
     if not removes:
         require_no_storages(storages, attempted)
     warnings: list[str] = []
@@ -170,10 +156,9 @@ def require_no_storages(storages: Sequence[str], attempted: str) -> None:
     """Raise Conflict if storages are on a pool (pure)."""
     if storages:
         raise Conflict(
-            attempted=attempted,
-            answer=f"storages are on it: {', '.join(storages)}",
-            next_step="Delete them first: pve.fleet.storage; or set remove_storages=true",
-            reason="in use",
+            f"{attempted}: storages are on it: {', '.join(storages)}",
+            "Delete them first: pve.fleet.storage; or set remove_storages=true",
+            "in use",
             details={"storages": list(storages)},
         )
 
@@ -182,9 +167,8 @@ def require_unused(storage: str, users: Sequence[str], attempted: str) -> None:
     """Raise Conflict if guests or jobs use a storage on the pool (pure)."""
     if users:
         raise Conflict(
-            attempted=attempted,
-            answer=f"storage {storage} is used by {', '.join(users)}",
-            next_step="Move or remove these first",
-            reason="in use",
+            f"{attempted}: storage {storage} is used by {', '.join(users)}",
+            "Move or remove these first",
+            "in use",
             details={"users": list(users)},
         )

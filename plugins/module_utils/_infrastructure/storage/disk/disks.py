@@ -11,22 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ...._foundation.core.errors import NotFound
 
 _UNKNOWN = "unknown"  # PVE's serial number for a disk without one
-_OF_OSDS = ("journals", "db", "wal")
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class DiskGroup:
-    """A ZFS pool or a volume group, with the paths of its disks or partitions."""
-
-    label: str
-    paths: tuple[str, ...]
+_LEVELS = 8  # maximum depth of a tree of devices
 
 
 def disks_of(node: str, rows: Iterable[Row], *, smart: bool) -> list[dict[str, Any]]:
@@ -40,7 +31,8 @@ def disks_of(node: str, rows: Iterable[Row], *, smart: bool) -> list[dict[str, A
             disks[row["devpath"]] = _disk(node, row, smart)
     for row in partitions:
         if row["parent"] in disks:
-            disks[row["parent"]]["partitions"].append(_partition(row))
+            partition = {**_use(row), "size": row.get("size")}
+            disks[row["parent"]]["partitions"].append(partition)
     return list(disks.values())
 
 
@@ -57,7 +49,7 @@ def _disk(node: str, row: Row, smart: bool) -> dict[str, Any]:
         "gpt": bool(row.get("gpt")),
         **_use(row),
         "osds": _osds(row),
-        "osd_parts": sum(row.get(name) or 0 for name in _OF_OSDS),
+        "osd_parts": sum(row.get(name) or 0 for name in ("journals", "db", "wal")),
         "partitions": [],
         "health": health,
         "wearout": _percent(row.get("wearout")) if smart else None,
@@ -70,10 +62,6 @@ def _use(row: Row) -> dict[str, Any]:
         "used": row.get("used") or None,
         "mounted": bool(row.get("mounted")),
     }
-
-
-def _partition(row: Row) -> dict[str, Any]:
-    return {**_use(row), "size": row.get("size")}
 
 
 def _osds(row: Row) -> list[int]:
@@ -100,10 +88,9 @@ def find_disk(disks: Iterable[Row], path: str, node: str, attempted: str) -> Row
             return disk
     paths = ", ".join(str(disk["path"]) for disk in known) or "none"
     raise NotFound(
-        attempted=attempted,
-        answer=f"node {node} has no disk {path}; its disks are {paths}",
-        next_step="Name a disk as disk_info shows it; a partition is not a disk",
-        reason="unknown disk",
+        f"{attempted}: node {node} has no disk {path}; its disks are {paths}",
+        "Name a disk as disk_info shows it; a partition is not a disk",
+        "unknown disk",
     )
 
 
@@ -116,9 +103,10 @@ def owner_of(path: str, disks: Iterable[Row]) -> Row | None:
     return None
 
 
-def find_uses(disk: Row, disks: Iterable[Row], groups: Iterable[DiskGroup]) -> list[str]:
+def find_uses(disk: Row, disks: Iterable[Row], groups: Mapping[str, tuple[str, ...]]) -> list[str]:
     """Return the present uses of a disk; leftover data does not count.
 
+    `groups` are the paths of disks or partitions of ZFS pools and volume groups, by their labels.
     Proxmox VE itself refuses only mounts and holders, and wipes the disk of a ZFS pool (Disks.pm,
     wipe_disk). A group with a path that does not belong to any disk of the node counts, because it
     may be on this disk.
@@ -131,10 +119,20 @@ def find_uses(disk: Row, disks: Iterable[Row], groups: Iterable[DiskGroup]) -> l
             found.append(f"mounted: {part['device']}")
         if part["used"] == "Device Mapper":
             found.append(f"Device Mapper: {part['device']}")
-    found += [group.label for group in groups if _may_be_on(group, disk, list(disks))]
+    known = list(disks)
+    for label, paths in groups.items():
+        owners = [owner_of(path, known) for path in paths]
+        if any(owner is None or owner["device"] == disk["device"] for owner in owners):
+            found.append(label)
     return found
 
 
-def _may_be_on(group: DiskGroup, disk: Row, disks: list[Row]) -> bool:
-    owners = [owner_of(path, disks) for path in group.paths]
-    return any(owner is None or owner["device"] == disk["device"] for owner in owners)
+def paths_in(tree: Row, levels: int = _LEVELS) -> tuple[str, ...]:
+    """Return the paths of the devices in a tree."""
+    children = tree.get("children") or ()
+    if not children and str(tree.get("name")).startswith("/"):
+        return (str(tree["name"]),)
+    found: list[str] = []
+    for child in children if levels else ():
+        found += paths_in(child, levels - 1)
+    return tuple(found)

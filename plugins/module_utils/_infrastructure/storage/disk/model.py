@@ -10,11 +10,10 @@ Facts: pve-storage, PVE/API2/Disks/{ZFS,LVM,LVMThin,Directory}.pm.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .disks import Row, owner_of
-from .trees import paths_in
+from .disks import Row, owner_of, paths_in
 
 ZFS, LVM, THIN, DIRECTORY = "zfs", "lvm", "lvmthin", "directory"
 TYPES = (DIRECTORY, LVM, THIN, ZFS)
@@ -27,54 +26,37 @@ _FIELDS = ("raidlevel", "health", "size", "free", "volume_group", "filesystem", 
 
 def of_row(node: str, kind: str, row: Row) -> dict[str, Any]:
     """Return one row of a listing as a disk storage, without its disks."""
-    found: dict[str, Any] = {"node": node, "type": kind, "name": _name(kind, row), "disks": None}
-    return {**found, **dict.fromkeys(_FIELDS), **_details(kind, row)}
-
-
-def _name(kind: str, row: Row) -> str:
+    found: dict[str, Any] = {"node": node, "type": kind, "disks": None, **dict.fromkeys(_FIELDS)}
     if kind == DIRECTORY:
-        return str(row["path"]).removeprefix(MOUNTS)
-    return str(row["lv"] if kind == THIN else row["name"])
-
-
-def _details(kind: str, row: Row) -> dict[str, Any]:
-    if kind == DIRECTORY:
-        return {"filesystem": row.get("type"), "path": row["path"]}
+        name = str(row["path"]).removeprefix(MOUNTS)
+        return {**found, "name": name, "filesystem": row.get("type"), "path": row["path"]}
     if kind == THIN:
-        return {"size": row.get("lv_size"), "volume_group": str(row["vg"])}
-    details = {"size": row.get("size"), "free": row.get("free")}
-    return {**details, "health": row.get("health")} if kind == ZFS else details
+        group = str(row["vg"])
+        return {**found, "name": str(row["lv"]), "size": row.get("lv_size"), "volume_group": group}
+    found.update(name=str(row["name"]), size=row.get("size"), free=row.get("free"))
+    return {**found, "health": row.get("health")} if kind == ZFS else found
 
 
 def with_disks(storage: Row, tree: Row, disks: Sequence[Row]) -> dict[str, Any]:
     """Return a storage with its disks and its RAID level from its tree of devices."""
-    paths = {_path_of(path, disks) for path in paths_in(tree)}
+    paths = set()
+    for path in paths_in(tree):
+        owner = owner_of(path, disks)
+        paths.add(path if owner is None else str(owner["path"]))
     found = {**storage, "disks": sorted(paths)}
     if storage["type"] == ZFS:
         found["raidlevel"] = raidlevel_of(tree)
     return found
 
 
-def _path_of(path: str, disks: Iterable[Row]) -> str:
-    owner = owner_of(path, disks)
-    return path if owner is None else str(owner["path"])
-
-
 def raidlevel_of(tree: Row) -> str | None:
     """Return the RAID level of a ZFS pool, None for a layout that Proxmox VE does not create."""
-    top = next((one for one in _children(tree) if one["name"] == tree.get("name")), {})
-    words = [_level(str(one["name"])) for one in _children(top)]
-    kinds = set(words)
-    if len(kinds) != 1:
-        return None
-    (word,) = kinds
-    if len(words) == 1:
-        return word
-    return {"mirror": "raid10"}.get(word)
-
-
-def _children(tree: Row) -> Iterator[Row]:
-    yield from tree.get("children") or ()
+    children = tree.get("children") or ()
+    top: Row = next((one for one in children if one["name"] == tree.get("name")), {})
+    levels = [_level(str(one["name"])) for one in top.get("children") or ()]
+    if len(levels) == 1:
+        return levels[0]
+    return "raid10" if set(levels) == {"mirror"} else None
 
 
 def _level(name: str) -> str:

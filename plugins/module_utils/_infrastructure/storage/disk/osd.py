@@ -9,7 +9,7 @@ Facts: pve-manager, PVE/API2/Ceph/OSD.pm and PVE/API2/Ceph.pm (start, stop).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,10 +63,7 @@ def read_desired(params: Mapping[str, Any]) -> DesiredOsd:
     """Return the desired state. Raises ValidationFailed."""
     if (params.get("dev") is None) == (params.get("osdid") is None):
         raise ValidationFailed(
-            attempted="The OSD was not changed",
-            answer="either dev or osdid is required",
-            next_step="Set one of them",
-            reason="dev",
+            "The OSD was not changed: either dev or osdid is required", "Set one of them", "dev"
         )
     new = {name: params[name] for name in (*_PARTS, *_NEW) if params.get(name) is not None}
     if params.get("encrypted"):
@@ -117,7 +114,14 @@ def find_osd(desired: DesiredOsd, state: OsdState) -> int | None:
     and for a disk with several OSDs.
     """
     if desired.osdid is None:
-        return _osd_on_disk(desired, state)
+        disk = find_disk(state.disks, desired.dev, desired.node, _attempted(desired))
+        osds = disk["osds"]
+        if len(osds) > 1:
+            listed = ", ".join(map(str, osds))
+            raise _conflict(
+                desired, f"the disk has OSDs {listed}", "Set osdid instead", "several OSDs"
+            )
+        return osds[0] if osds else None
     row = state.osds.get(desired.osdid)
     if row is None:
         return None
@@ -128,23 +132,12 @@ def find_osd(desired: DesiredOsd, state: OsdState) -> int | None:
     return desired.osdid
 
 
-def _osd_on_disk(desired: DesiredOsd, state: OsdState) -> int | None:
-    disk = find_disk(state.disks, desired.dev, desired.node, _attempted(desired))
-    osds = disk["osds"]
-    if len(osds) > 1:
-        listed = ", ".join(map(str, osds))
-        raise _conflict(desired, f"the disk has OSDs {listed}", "Set osdid instead", "several OSDs")
-    return osds[0] if osds else None
-
-
 def _attempted(desired: DesiredOsd) -> str:
     return f"{desired.label} was not {'changed' if desired.present else 'deleted'}"
 
 
 def _conflict(desired: DesiredOsd, answer: str, next_step: str, reason: str) -> Conflict:
-    return Conflict(
-        attempted=_attempted(desired), answer=answer, next_step=next_step, reason=reason
-    )
+    return Conflict(f"{_attempted(desired)}: {answer}", next_step, reason)
 
 
 def plan_osd(desired: DesiredOsd, state: OsdState) -> Plan:
@@ -157,24 +150,11 @@ def plan_osd(desired: DesiredOsd, state: OsdState) -> Plan:
     row = state.osds.get(osdid)
     if row is None:
         raise OsdUnplaced(
-            attempted=_attempted(desired),
-            answer=f"OSD {osdid} is not in the CRUSH map",
-            next_step="Check the flag noup, and that the service of the OSD runs",
-            reason="no CRUSH entry",
+            f"{_attempted(desired)}: OSD {osdid} is not in the CRUSH map",
+            "Check the flag noup, and that the service of the OSD runs",
+            "no CRUSH entry",
         )
     require_class(desired, row)
-    return _plan_change(desired, osdid, row)
-
-
-def require_class(desired: DesiredOsd, row: Row) -> None:
-    """Raise Conflict if the OSD has another device class, which Proxmox VE cannot change."""
-    device_class = desired.new.get("crush_device_class")
-    if device_class not in (None, row["crush_device_class"]):
-        answer = f"its device class is {row['crush_device_class']}"
-        raise _conflict(desired, answer, "Leave out crush_device_class", "crush_device_class")
-
-
-def _plan_change(desired: DesiredOsd, osdid: int, row: Row) -> Plan:
     place = ("nodes", desired.node, "ceph")
     name = f"OSD {osdid} of node {desired.node}"
     steps: list[Step] = []
@@ -192,17 +172,26 @@ def _plan_change(desired: DesiredOsd, osdid: int, row: Row) -> Plan:
     return Plan(tuple(steps), {key: row[key] for key in after}, after)
 
 
+def require_class(desired: DesiredOsd, row: Row) -> None:
+    """Raise Conflict if the OSD has another device class, which Proxmox VE cannot change."""
+    device_class = desired.new.get("crush_device_class")
+    if device_class not in (None, row["crush_device_class"]):
+        answer = f"its device class is {row['crush_device_class']}"
+        raise _conflict(desired, answer, "Leave out crush_device_class", "crush_device_class")
+
+
 def _plan_new(desired: DesiredOsd, state: OsdState) -> Plan:
     """Return the plan that creates an OSD; further steps are planned after the creation."""
     if not desired.dev:
         raise NotFound(
-            attempted=_attempted(desired),
-            answer=f"there is no OSD {desired.osdid}",
-            next_step="Set dev to create an OSD on a disk",
-            reason="unknown OSD",
+            f"{_attempted(desired)}: there is no OSD {desired.osdid}",
+            "Set dev to create an OSD on a disk",
+            "unknown OSD",
         )
     devices: dict[str, str] = {}
-    for option, path in (("dev", desired.dev), *_parts(desired)):
+    paths = {"dev": desired.dev}
+    paths.update({name: desired.new[name] for name in _PARTS if name in desired.new})
+    for option, path in paths.items():
         disk = find_disk(state.disks, path, desired.node, _attempted(desired))
         if disk["device"] in devices.values():
             raise validate.refused(option, path, "is used twice", "Set different disks")
@@ -221,10 +210,6 @@ def _plan_new(desired: DesiredOsd, state: OsdState) -> Plan:
     return Plan((step,), {}, after)
 
 
-def _parts(desired: DesiredOsd) -> Iterable[tuple[str, str]]:
-    return [(name, desired.new[name]) for name in _PARTS if name in desired.new]
-
-
 def require_free(desired: DesiredOsd, option: str, disk: Row) -> None:
     """Raise Conflict for a disk that is in use (OSD.pm, test_disk_requirements).
 
@@ -234,10 +219,9 @@ def require_free(desired: DesiredOsd, option: str, disk: Row) -> None:
     can_share = option != "dev" and (used == "LVM" or (used == "partitions" and disk["gpt"]))
     if used and not can_share:
         raise Conflict(
-            attempted=f"{desired.label} was not created",
-            answer=f"{option} {disk['device']} is in use: {used}",
-            next_step="Set a disk that disk_info shows as unused",
-            reason="in use",
+            f"{desired.label} was not created: {option} {disk['device']} is in use: {used}",
+            "Set a disk that disk_info shows as unused",
+            "in use",
             details={"uses": [used]},
         )
 

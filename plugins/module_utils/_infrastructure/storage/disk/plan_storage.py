@@ -13,8 +13,8 @@ from typing import Any
 from ...._foundation.core import propstring, validate
 from ...._foundation.core.errors import Conflict, FleetError, ValidationFailed
 from ...._foundation.core.quantities import MIB, readable_size, render_size
+from ...._foundation.resource.manage import PlannedStep, WorkerTask
 from ...._foundation.resource.plan import Plan, Step
-from ...._foundation.resource.planned import PlannedStep, WorkerTask
 from .disks import Row
 from .model import DIRECTORY, LVM, MOUNTS, THIN, ZFS, of_row
 
@@ -78,10 +78,9 @@ class DesiredStorage:
         """Return the error that refuses the task."""
         verb = "created" if self.present else "removed"
         return Conflict(
-            attempted=f"{self.label[:1].upper()}{self.label[1:]} was not {verb}",
-            answer=answer,
-            next_step=next_step,
-            reason=reason,
+            f"{self.label[:1].upper()}{self.label[1:]} was not {verb}: {answer}",
+            next_step,
+            reason,
             details=details,
         )
 
@@ -111,13 +110,7 @@ def read_desired(params: Mapping[str, Any]) -> DesiredStorage:
 
 
 def _invalid(option: str, answer: str, next_step: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=f"The option {option} was refused",
-        answer=answer,
-        next_step=next_step,
-        reason=option,
-        dispatched=False,
-    )
+    return ValidationFailed(f"The option {option} was refused: {answer}", next_step, option)
 
 
 def plan_creation(desired: DesiredStorage, disks: Sequence[Row]) -> PlannedStep:
@@ -137,33 +130,33 @@ def plan_creation(desired: DesiredStorage, disks: Sequence[Row]) -> PlannedStep:
         data["add_storage"] = 1
     path = ("nodes", desired.node, "disks", desired.type)
     step = Step("create", f"Create {desired.label}", "POST", path, data)
-    after = {**_foreseen(desired), "disks": sorted(paths)}
+    row = {
+        "name": desired.name,
+        "lv": desired.name,
+        "vg": desired.volume_group,
+        "path": f"{MOUNTS}{desired.name}",
+    }
+    after = {
+        **of_row(desired.node, desired.type, row),
+        "raidlevel": desired.options.get("raidlevel"),
+        "disks": sorted(paths),
+    }
+    if desired.type == DIRECTORY:
+        after["filesystem"] = desired.options.get("filesystem", "ext4")
     plan = Plan((step,), {}, {key: after[key] for key in ("name", "disks", "raidlevel")})
     task = {"directory": "dircreate"}.get(desired.type, f"{desired.type}create")
     return PlannedStep(plan, {"disk_storage": after}, WorkerTask(desired.node, task, desired.name))
 
 
 def _data(desired: DesiredStorage, paths: Sequence[str]) -> dict[str, Any]:
-    if desired.type != ZFS:
-        filesystem = {
-            key: desired.options[key] for key in ("filesystem",) if key in desired.options
-        }
-        return {"device": paths[0], **filesystem}
-    keys = ("raidlevel", "ashift", "compression")
+    keys = ("raidlevel", "ashift", "compression", "filesystem")
     data = {key: desired.options[key] for key in keys if key in desired.options}
+    if desired.type != ZFS:
+        return {"device": paths[0], **data}
     if desired.options.get("draid"):
         draid = {key: str(one) for key, one in desired.options["draid"].items() if one is not None}
         data["draid-config"] = propstring.render(draid, _FORMAT)
     return {"devices": ",".join(paths), **data}
-
-
-def _foreseen(desired: DesiredStorage) -> dict[str, Any]:
-    path = f"{MOUNTS}{desired.name}"
-    row = {"name": desired.name, "lv": desired.name, "vg": desired.volume_group, "path": path}
-    found = of_row(desired.node, desired.type, row)
-    if desired.type == DIRECTORY:
-        found["filesystem"] = desired.options.get("filesystem", "ext4")
-    return {**found, "raidlevel": desired.options.get("raidlevel")}
 
 
 def require_count(desired: DesiredStorage, count: int) -> None:
@@ -229,16 +222,12 @@ def plan_existing(desired: DesiredStorage, found: Row, disks: Sequence[Row]) -> 
         if value is not None and value != found[option]:
             raise _fixed(desired, option, found[option])
     if disks:
-        _require_same_disks(desired, found, disks)
+        if found["disks"] is None:  # Proxmox VE does not return the disk of a directory
+            if found["filesystem"] not in [part["used"] for part in disks[0]["partitions"]]:
+                raise _fixed(desired, "disks", "another disk")
+        elif {str(disk["path"]) for disk in disks} != set(found["disks"]):
+            raise _fixed(desired, "disks", ", ".join(found["disks"]))
     return PlannedStep(Plan(), {"disk_storage": dict(found)})
-
-
-def _require_same_disks(desired: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
-    if found["disks"] is None:  # Proxmox VE does not return the disk of a directory
-        if found["filesystem"] not in [part["used"] for part in disks[0]["partitions"]]:
-            raise _fixed(desired, "disks", "another disk")
-    elif {str(disk["path"]) for disk in disks} != set(found["disks"]):
-        raise _fixed(desired, "disks", ", ".join(found["disks"]))
 
 
 def _fixed(desired: DesiredStorage, option: str, value: Any) -> FleetError:

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...._foundation.api.interface import Api
-from .disks import DiskGroup, Row, disks_of
-from .trees import paths_in
+from .disks import Row, disks_of, paths_in
 
 
 def read_disks(client: Api, node: str) -> list[dict[str, Any]]:
@@ -49,17 +48,18 @@ def read_pool(client: Api, node: str, name: str) -> Row:
     return answer
 
 
-def read_groups(client: Api, node: str, used: Sequence[str]) -> list[DiskGroup]:
-    """Return the ZFS pools and volume groups of a node if these uses of a disk point to them.
+def read_groups(client: Api, node: str, used: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the ZFS pools and volume groups of a node if these uses of a disk point to them, each
+    with the paths of its disks or partitions.
 
     One request for volume groups; one for pools, and one for each pool.
     """
-    groups = []
+    groups: dict[str, tuple[str, ...]] = {}
     if "LVM" in used:
         for group in read_listing(client, node, "lvm"):
-            groups.append(DiskGroup(f"volume group {group['name']}", paths_in(group)))
+            groups[f"volume group {group['name']}"] = paths_in(group)
     if any(one.lower().startswith("zfs") for one in used):
         for row in read_listing(client, node, "zfs"):
             tree = read_pool(client, node, str(row["name"]))
-            groups.append(DiskGroup(f"ZFS pool {row['name']}", paths_in(tree)))
+            groups[f"ZFS pool {row['name']}"] = paths_in(tree)
     return groups
