@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..._foundation.api.access.code_checks import owner_of
+from ..._foundation.api.access.listed import Way, require_listed
+from ..._foundation.api.interface import Api
 from ..._foundation.cluster.placement import require_node, require_storage, unknown_storage
 from ..._foundation.cluster.site import require_own_storages
 from ..._foundation.cluster.state import ClusterState, StorageRow, fetch_cluster_state
@@ -23,18 +27,19 @@ from ..._foundation.core.errors import (
     NotSupported,
 )
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import Resource, apply_plan
-from ..._foundation.resource.execute import Execution, FailureVerdict, StepResult, attempted
+from ..._foundation.resource.engine import Execution, StepResult, apply_plan, attempted, result_of
+from ..._foundation.resource.manage import Hooks, Managed, Report
 from ..._foundation.resource.plan import Plan, Step
-from ..._foundation.resource.result import result_of
-from .desired import DesiredFile, read_desired_file
+from .desired import ENDINGS, DesiredFile, read_desired_file
 from .precheck import require_unused_volume
-from .volume.read import find_volume
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
 DOWNLOAD = "download"
+Row = Mapping[str, Any]
+Planned = tuple[Callable[["Row | None"], Plan], Report["Row | None", Result]]
+"""Returns the plan from PVE's row of a volume, and the report after it."""
 # The first version whose storages can hold images to import (content=import).
 _IMPORT_SINCE = (8, 3)
 
@@ -49,30 +54,34 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     node = choose_node(desired, cluster, client.node_preference)
     file = replace(desired, node=node)
     require_own_storages(client.connection, [file.storage])
-    stored = StoredFile(client, file, timeout, is_wanted=params.get("state") != "absent")
-    if stored.plan.changed and not (stored.is_wanted or params.get("force")):
+    is_wanted = params.get("state") != "absent"
+
+    def report(plan: Plan, found: Row | None, execution: Execution | None) -> Result:
+        if execution is not None:
+            found = find_volume(client, file) if is_wanted else None
+            plan = plan if execution.done else Plan()  # else another run did it first
+        is_shown = is_wanted or (execution is None and plan.changed)
+        volume = _described(file, found) if is_shown else None
+        return result_of(plan, {"volume": volume}, execution)
+
+    plan = partial(plan_present if is_wanted else plan_absent, file)
+    stored = FileOnStorage(client, file, timeout, (plan, report))
+    if not is_wanted and stored.reading is None:
+        require_listed_volume(client, file)
+    if stored.plan.changed and not (is_wanted or params.get("force")):
         require_unused_volume(client, file, cluster)
     return apply_plan(stored, check_mode)
 
 
-class StoredFile(Resource[Result]):
-    """A file that a node downloads to a storage, or removes from it."""
+class FileOnStorage(Managed[Result, "Row | None"]):
+    """A file on a storage, which a node downloads or removes."""
 
     client: Client
 
-    def __init__(self, client: Client, file: DesiredFile, timeout: int, *, is_wanted: bool) -> None:
-        self.client = client
+    def __init__(self, client: Client, file: DesiredFile, timeout: int, planned: Planned) -> None:
         self.file = file
-        self.timeout = timeout
-        self.is_wanted = is_wanted
-        self.found = find_volume(client, file)
-        self.plan = self._plan(self.found)
-
-    def _plan(self, found: Mapping[str, Any] | None) -> Plan:
-        return plan_present(self.file, found) if self.is_wanted else plan_absent(self.file, found)
-
-    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        return self._plan(find_volume(self.client, self.file))
+        hooks = Hooks["Row | None"](timeout, (AlreadyExists,))
+        super().__init__(client, partial(find_volume, client, file), *planned, hooks)
 
     def send(self, step: Step) -> StepResult:
         """Send a step, or wait for the same download if an earlier run has left it running."""
@@ -82,41 +91,30 @@ class StoredFile(Resource[Result]):
         result = self.client.wait(running, timeout=self.timeout, attempted=attempted(step.summary))
         return self.after_task(step, result)
 
+    def find_task(self, step: Step) -> str | None:
+        """Return the UPID of the running task of a step, None if no such task is known."""
+        return find_running(self.client, self.file) if step.action == DOWNLOAD else None
+
+    def is_done(self, step: Step, found: Row | None) -> bool:
+        """Return whether PVE's row of the volume shows the effect of a step."""
+        return (found is None) is (step.method == "DELETE")
+
     def confirm_write(self, step: Step) -> Callable[[], str | None]:
         """Return the check after a lost answer: the task's UPID, the finished volume, or None."""
-        return self._is_downloaded if step.action == DOWNLOAD else self._is_removed
 
-    def _is_downloaded(self) -> str | None:
-        upid = find_running(self.client, self.file)
-        if upid is None and find_volume(self.client, self.file):
-            return self.file.volume
-        return upid
+        def confirm() -> str | None:
+            upid = self.find_task(step)
+            if upid is None and self.is_done(step, find_volume(self.client, self.file)):
+                return self.file.volume
+            return upid
 
-    def _is_removed(self) -> str | None:
-        return None if find_volume(self.client, self.file) else self.file.volume
-
-    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
-        exists = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
-        return FailureVerdict.STALE if exists else FailureVerdict.FAILED
+        return confirm
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        if isinstance(error, DownloadFailed):
+        if isinstance(error, DownloadFailed) and self.file.url:
             check = f"Check the URL, and that node {self.file.node} reaches it"
             error = error.on(next_step=f"{check}; error.log has the details")
         return super().failure(error, done)
-
-    def preview(self) -> Result:
-        volume = None
-        if self.is_wanted or self.plan.changed:
-            volume = _described(self.file, self.found)
-        return result_of(self.plan, {"volume": volume})
-
-    def report(self, execution: Execution) -> Result:
-        plan = self.plan if execution.done else Plan()  # else another run did it first
-        volume = None
-        if self.is_wanted:
-            volume = _described(self.file, find_volume(self.client, self.file))
-        return result_of(plan, {"volume": volume}, execution)
 
 
 def choose_node(file: DesiredFile, cluster: ClusterState, preferred: Sequence[str] = ()) -> str:
@@ -153,15 +151,14 @@ def _unusable(
     attempted = f"Storage '{file.storage}' could not be used for {file.name}"
     if not rows:
         known = {row.storage for row in cluster.storages}
-        return unknown_storage(attempted, "the cluster", known)
+        return unknown_storage(attempted, file.storage, "the cluster", known)
     content: set[str] = set()
     content = content.union(*(row.content for row in rows))
     taken = ", ".join(sorted(filter(None, content)))
     return ConfigurationError(
-        attempted=attempted,
-        answer=f"it takes {taken}, not {file.content}, or no node with it is online",
-        next_step=f"Allow content {file.content} on it, or choose another storage",
-        reason="storage content",
+        f"{attempted}: it takes {taken}, not {file.content}, or no node with it is online",
+        f"Allow content {file.content} on it, or choose another storage",
+        "storage content",
     )
 
 
@@ -174,10 +171,10 @@ def plan_present(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
         return Plan()
     if not file.url:
         raise NotFound(
-            attempted=f"{file.volume} was not found on node {file.node}",
-            answer="there is no such file, and no URL to fetch it from",
-            next_step="Give source_url and checksum, or upload the file",
-            reason="unknown volume",
+            f"{file.volume} was not found on node {file.node}: there is no such file, and no URL "
+            "to fetch it from",
+            "Give source_url and checksum, or upload the file",
+            "unknown volume",
         )
     data: dict[str, Any] = {"content": file.content, "filename": file.name, "url": file.url}
     after = {"volid": file.volume, "node": file.node, "url": file.formatted_url}
@@ -187,7 +184,12 @@ def plan_present(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
         data["checksum-algorithm"] = file.algorithm
         after["checksum"] = f"{file.algorithm}:{file.checksum}"
     else:
-        warnings = (_without_checksum(file),)
+        warning = (
+            f"{file.formatted_url} is downloaded without a checksum, "
+            "so damage or manipulation of the file goes unnoticed: "
+            "set checksum to the one that its publisher gives"
+        )
+        warnings = (warning,)
     if file.compression:
         data["compression"] = file.compression
     if not file.verify:
@@ -196,14 +198,6 @@ def plan_present(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
     summary = f"Download {file.formatted_url} to {file.volume} on node {file.node}"
     step = Step(DOWNLOAD, summary, "POST", path, data)
     return Plan((step,), {}, after, warnings=warnings)
-
-
-def _without_checksum(file: DesiredFile) -> str:
-    return (
-        f"{file.formatted_url} is downloaded without a checksum, "
-        "so damage or manipulation of the file goes unnoticed: "
-        "set checksum to the one that its publisher gives"
-    )
 
 
 def plan_absent(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
@@ -221,11 +215,10 @@ def require_version(file: DesiredFile, version: tuple[int, int]) -> None:
         return
     major, minor = version
     raise NotSupported(
-        attempted=f"{file.name} could not be put on storage '{file.storage}'",
-        answer=f"PVE {major}.{minor} has no storage content for images to import, it came with 8.3",
-        next_step="Clone an existing template, or create one on a node with qm disk import",
-        reason="content import",
-        dispatched=False,
+        f"{file.name} could not be put on storage '{file.storage}': PVE {major}.{minor} has no "
+        "storage content for images to import, it came with 8.3",
+        "Clone an existing template, or create one on a node with qm disk import",
+        "content import",
     )
 
 
@@ -252,3 +245,30 @@ def _described(file: DesiredFile, found: Mapping[str, Any] | None) -> dict[str, 
         "size": known.get("size"),
         "ctime": known.get("ctime"),
     }
+
+
+def require_listed_volume(client: Api, file: DesiredFile) -> None:
+    """Raise PermissionDenied if PVE hides a volume from the caller, who may read the listing; one
+    request (pve-storage: PVE/Storage.pm, check_volume_access).
+    """
+    if file.content in ENDINGS:  # whoever may read the listing sees them
+        return
+    path, owner = f"/storage/{file.storage}", owner_of(file.volume)
+    ways: list[Way] = [((path, "Datastore.Allocate"),)]
+    if owner:
+        on_storage, on_guest = "Datastore.Audit", "VM.Config.Disk"
+        if file.content == "backup":
+            on_storage, on_guest = "Datastore.AllocateSpace", "VM.Backup"
+        ways.insert(0, ((path, on_storage), (f"/vms/{owner}", on_guest)))
+    require_listed(client.privileges(), file.volume, *ways)
+
+
+def find_volume(client: Api, file: DesiredFile) -> dict[str, Any] | None:
+    """Return PVE's row of the volume, or None."""
+    query = {} if file.content == "images" else {"content": file.content}
+    path = ("nodes", str(file.node), "storage", file.storage, "content")
+    rows: list[dict[str, Any]] = client.get(*path, params=query) or []
+    for row in rows:
+        if row.get("volid") == file.volume:
+            return row
+    return None

@@ -14,8 +14,9 @@ from ..._foundation.cluster.find.visible import require_all_guests_visible, sees
 from ..._foundation.cluster.state import ClusterState
 from ..._foundation.cluster.storages.types import CONTENT, LOCAL, MAY_BE_EMPTY, SINCE
 from ..._foundation.cluster.storages.volume_users import read_volume_users
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
-from ..._foundation.resource.change import DesiredResource, ResourceChange
+from ..._foundation.resource.table import DesiredResource, ResourceChange
 from .desired import DesiredFile
 from .usage import StorageUsage, read_usage
 
@@ -43,11 +44,15 @@ def precheck_storage(
         require_supported(sorted(newer), client.version(), attempted)
     if change.sets.get("nodes"):
         _require_unlimited(name, attempted)
-        require_nodes(change.sets["nodes"], _read_nodes(client), attempted)
+        known = frozenset(str(row["node"]) for row in client.get("nodes") or [])
+        require_nodes(change.sets["nodes"], known, attempted)
     if "content" in change.sets:
         kind = desired.values.get("type") or client.get("storage", name)["type"]
         require_content(kind, change.sets["content"], attempted)
-    return tuple(find_unused_secrets(desired, is_new=change.creates))
+    has_password = desired.values.get("type") == "cifs" and "server_password" in desired.secrets
+    if change.creates and has_password and not desired.values.get("username"):
+        return ("Proxmox VE ignores server_password, because username is not set",)
+    return ()
 
 
 def require_content(kind: str, content: frozenset[str], attempted: str) -> None:
@@ -58,51 +63,38 @@ def require_content(kind: str, content: frozenset[str], attempted: str) -> None:
     unknown = sorted(content - possible)
     if unknown:
         raise ValidationFailed(
-            attempted=attempted,
-            answer=f"a storage of type {kind} cannot hold {', '.join(unknown)}",
-            next_step=f"Use {', '.join(sorted(possible))}",
-            reason="content",
+            f"{attempted}: a storage of type {kind} cannot hold {', '.join(unknown)}",
+            f"Use {', '.join(sorted(possible))}",
+            "content",
         )
     if not content and kind not in MAY_BE_EMPTY:
         raise ValidationFailed(
-            attempted=attempted,
-            answer=f"a storage of type {kind} must hold something, and content is empty",
-            next_step=f"Use {', '.join(sorted(possible))}, or disable the storage",
-            reason="content",
+            f"{attempted}: a storage of type {kind} must hold something, and content is empty",
+            f"Use {', '.join(sorted(possible))}, or disable the storage",
+            "content",
         )
-
-
-def find_unused_secrets(desired: DesiredResource, *, is_new: bool) -> list[str]:
-    """Return warnings about secrets that PVE ignores (pure)."""
-    has_password = desired.values.get("type") == "cifs" and "server_password" in desired.secrets
-    if is_new and has_password and not desired.values.get("username"):
-        return ["Proxmox VE ignores server_password, because username is not set"]
-    return []
 
 
 def _require_secrets(desired: DesiredResource, attempted: str) -> None:
     """Raise ValidationFailed for a new storage whose secrets PVE refuses."""
     if desired.values.get("type") == "esxi" and not desired.secrets.get("server_password"):
         raise ValidationFailed(
-            attempted=attempted,
-            answer="server_password is required for a new storage of type esxi",
-            next_step="Set server_password",
-            reason="server_password",
+            f"{attempted}: server_password is required for a new storage of type esxi",
+            "Set server_password",
+            "server_password",
         )
     key = desired.secrets.get("encryption_key")
     if key and key != "autogen" and "data" not in _keys_of(key):
         raise ValidationFailed(
-            attempted=attempted,
-            answer="encryption_key is not an encryption key",
-            next_step="Use the JSON text of a key file of proxmox-backup-client, or autogen",
-            reason="encryption_key",
+            f"{attempted}: encryption_key is not an encryption key",
+            "Use the JSON text of a key file of proxmox-backup-client, or autogen",
+            "encryption_key",
         )
     if desired.secrets.get("master_pubkey") and not desired.secrets.get("encryption_key"):
         raise ValidationFailed(
-            attempted=attempted,
-            answer="master_pubkey has no effect without encryption_key",
-            next_step="Set encryption_key, or leave out master_pubkey",
-            reason="master_pubkey",
+            f"{attempted}: master_pubkey has no effect without encryption_key",
+            "Set encryption_key, or leave out master_pubkey",
+            "master_pubkey",
         )
 
 
@@ -123,11 +115,9 @@ def require_supported(options: Iterable[str], version: tuple[int, int], attempte
             continue
         ours, theirs = (f"{major}.{minor}" for major, minor in (version, since))
         raise NotSupported(
-            attempted=attempted,
-            answer=f"PVE {ours} does not have {option}, it came with {theirs}",
-            next_step=f"Leave out {option}",
-            reason=option,
-            dispatched=False,
+            f"{attempted}: PVE {ours} does not have {option}, it came with {theirs}",
+            f"Leave out {option}",
+            option,
         )
 
 
@@ -135,10 +125,9 @@ def _require_unlimited(name: str, attempted: str) -> None:
     """Raise ConfigurationError for nodes of storage C(local), which PVE has on every node."""
     if name == LOCAL:
         raise ConfigurationError(
-            attempted=attempted,
-            answer="Proxmox VE has storage 'local' on every node and drops its nodes",
-            next_step="Leave out nodes",
-            reason="nodes",
+            f"{attempted}: Proxmox VE has storage 'local' on every node and drops its nodes",
+            "Leave out nodes",
+            "nodes",
         )
 
 
@@ -147,27 +136,21 @@ def require_nodes(nodes: frozenset[str], known: frozenset[str], attempted: str) 
     missing = sorted(nodes - known)
     if missing:
         raise ConfigurationError(
-            attempted=attempted,
-            answer=f"there is no node {', '.join(missing)}; the cluster has"
-            f" {', '.join(sorted(known))}",
-            next_step="Check the names in nodes",
-            reason="unknown node",
+            f"{attempted}: there is no node {', '.join(missing)}; the cluster has "
+            f"{', '.join(sorted(known))}{did_you_mean(missing[0], known)}",
+            "Check the names in nodes",
+            "unknown node",
             details={"nodes": missing},
         )
-
-
-def _read_nodes(client: Api) -> frozenset[str]:
-    return frozenset(str(row["node"]) for row in client.get("nodes") or [])
 
 
 def _require_removable(name: str, attempted: str) -> None:
     """Raise Conflict for storage C(local), which PVE defines again."""
     if name == LOCAL:
         raise Conflict(
-            attempted=attempted,
-            answer="Proxmox VE always has storage 'local' and defines it again",
-            next_step="Set disable=true instead",
-            reason="built-in storage",
+            f"{attempted}: Proxmox VE always has storage 'local' and defines it again",
+            "Set disable=true instead",
+            "built-in storage",
         )
 
 
@@ -183,10 +166,9 @@ def require_unused(users: Sequence[str], attempted: str, effect: str) -> None:
     if rest:
         listed.append(f"{rest} more")
     raise Conflict(
-        attempted=attempted,
-        answer=f"it is used by {', '.join(listed)}",
-        next_step=f"Move or remove these first, or set force=true; {effect}",
-        reason="in use",
+        f"{attempted}: it is used by {', '.join(listed)}",
+        f"Move or remove these first, or set force=true; {effect}",
+        "in use",
         details={"users": list(users)},
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ...._foundation.api.interface import Api
@@ -17,8 +16,8 @@ from ...._foundation.cluster.each_node import answered, read_each_node, result_o
 from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict, ValidationFailed
 from ...._foundation.core.result import Result
+from ...._foundation.resource.manage import PlannedStep, WorkerTask, run_planned
 from ...._foundation.resource.plan import Plan, Step
-from ...._foundation.resource.planned import PlannedStep, WorkerTask, run_planned
 from .disks import Row, disks_of, find_disk, find_uses
 from .read import query, read_disks, read_groups
 
@@ -48,7 +47,18 @@ def run_disk(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     desired = read_desired(params)
     if desired.state == WIPED:
         require_root(client.login, desired.attempted)
-    return run_planned(client, desired.label, partial(_read_plan, client, desired), check_mode)
+
+    def read() -> PlannedStep:
+        """Return the plan for the present disk; one request, and more if the disk is wiped."""
+        disks = read_disks(client, desired.node)
+        disk = find_disk(disks, desired.path, desired.node, desired.attempted)
+        uses: Sequence[str] = ()
+        if desired.state == WIPED and not is_wiped(disk):
+            used = [str(part["used"]) for part in (disk, *disk["partitions"])]
+            uses = find_uses(disk, disks, read_groups(client, desired.node, used))
+        return plan_disk(desired, disk, uses)
+
+    return run_planned(client, desired.label, read, check_mode)
 
 
 def read_desired(params: Mapping[str, Any]) -> DesiredDisk:
@@ -58,11 +68,9 @@ def read_desired(params: Mapping[str, Any]) -> DesiredDisk:
     )
     if desired.state == WIPED and not desired.serial:
         raise ValidationFailed(
-            attempted=desired.attempted,
-            answer="a wipe destroys the data of the disk",
-            next_step="Set confirm to the serial number of the disk; pve.fleet.disk_info has it",
-            reason="confirm",
-            dispatched=False,
+            f"{desired.attempted}: a wipe destroys the data of the disk",
+            "Set confirm to the serial number of the disk; pve.fleet.disk_info has it",
+            "confirm",
         )
     return desired
 
@@ -82,17 +90,6 @@ def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = Fal
 def describe_disk(disk: Row) -> dict[str, Any]:
     """Return a disk as results show it (pure)."""
     return {name: value for name, value in disk.items() if name != "osd_parts"}
-
-
-def _read_plan(client: Api, desired: DesiredDisk) -> PlannedStep:
-    """Return the plan for the present disk; one request, and more if the disk is wiped."""
-    disks = read_disks(client, desired.node)
-    disk = find_disk(disks, desired.path, desired.node, desired.attempted)
-    uses: Sequence[str] = ()
-    if desired.state == WIPED and not is_wiped(disk):
-        used = [str(part["used"]) for part in (disk, *disk["partitions"])]
-        uses = find_uses(disk, disks, read_groups(client, desired.node, used))
-    return plan_disk(desired, disk, uses)
 
 
 def is_wiped(disk: Row) -> bool:
@@ -134,25 +131,20 @@ def require_serial(desired: DesiredDisk, disk: Row) -> None:
     """Raise Conflict if the disk is not the confirmed one (pure)."""
     if desired.serial in ("", disk["serial"]):
         return
+    found = f"serial number {disk['serial']}" if disk["serial"] else "no serial number"
     raise Conflict(
-        attempted=desired.attempted,
-        answer=f"it has {_serial(disk)}, and confirm is {desired.serial}",
-        next_step="Read disk_info: a device can have another name after each boot",
-        reason="confirm",
+        f"{desired.attempted}: it has {found}, and confirm is {desired.serial}",
+        "Read disk_info: a device can have another name after each boot",
+        "confirm",
     )
-
-
-def _serial(disk: Row) -> str:
-    return f"serial number {disk['serial']}" if disk["serial"] else "no serial number"
 
 
 def require_unused(desired: DesiredDisk, uses: Sequence[str]) -> None:
     """Raise Conflict for a disk in use (pure)."""
     if uses:
         raise Conflict(
-            attempted=desired.attempted,
-            answer=f"it is in use: {', '.join(uses)}",
-            next_step="Remove the use first: pve.fleet.disk_storage; or wipe leftover data",
-            reason="in use",
+            f"{desired.attempted}: it is in use: {', '.join(uses)}",
+            "Remove the use first: pve.fleet.disk_storage; or wipe leftover data",
+            "in use",
             details={"uses": list(uses)},
         )

@@ -7,24 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ...._foundation.api.interface import Api
 from ...._foundation.api.root import require_root
 from ...._foundation.core.errors import OsdUnplaced
 from ...._foundation.core.result import Result
-from ...._foundation.resource.engine import apply_plan
-from ...._foundation.resource.execute import attempted
+from ...._foundation.resource.engine import apply_plan, attempted
+from ...._foundation.resource.manage import PlannedStep, PlannedTask, WorkerTask
 from ...._foundation.resource.plan import Plan, Step
-from ...._foundation.resource.planned import PlannedStep, PlannedTask, WorkerTask
-from ..ceph.safety import read_safety, require_safe
+from ..ceph.daemons import read_safety, require_safe
 from .osd import (
     CREATE,
     DESTROY,
     START,
     STOP,
-    DesiredOsd,
     OsdState,
     describe_osd,
     osds_of,
@@ -44,7 +41,19 @@ _SAFETY_ACTIONS = {DESTROY: "destroy", STOP: "stop"}
 def run_osd(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Bring an OSD to the desired state and return the outcome; check mode writes nothing."""
     desired = read_desired(params)
-    task = OsdTask(client, desired.label, partial(_read_plan, client, desired))
+
+    def read() -> PlannedStep:
+        """Return the plan for the present OSD; one request, and another one if its disk is named."""
+        disks = read_disks(client, desired.node) if desired.dev else []
+        tree = client.get(
+            *("nodes", desired.node, "ceph", "osd"),
+            attempted=f"Could not read the OSDs of node {desired.node}",
+        )
+        state = OsdState(tuple(disks), osds_of(tree))
+        plan = plan_osd(desired, state)
+        return PlannedStep(plan, {"ceph_osd": describe_osd(desired, state, plan)})
+
+    task = OsdTask(client, desired.label, read)
     task.timeout = _TIMEOUT
     for step in task.plan.steps:
         if step.action in (CREATE, DESTROY):
@@ -61,18 +70,6 @@ def require_allowed(client: Api, node: str, plan: Plan) -> None:
             osdid = step.data.get("service", f"osd.{step.path[-1]}").partition(".")[2]
             answer = read_safety(client, node, "osd", osdid, _SAFETY_ACTIONS[step.action])
             require_safe(answer, attempted(step.summary))
-
-
-def _read_plan(client: Api, desired: DesiredOsd) -> PlannedStep:
-    """Return the plan for the present OSD; one request, and another one if its disk is named."""
-    disks = read_disks(client, desired.node) if desired.dev else []
-    tree = client.get(
-        *("nodes", desired.node, "ceph", "osd"),
-        attempted=f"Could not read the OSDs of node {desired.node}",
-    )
-    state = OsdState(tuple(disks), osds_of(tree))
-    plan = plan_osd(desired, state)
-    return PlannedStep(plan, {"ceph_osd": describe_osd(desired, state, plan)})
 
 
 class OsdTask(PlannedTask):
