@@ -98,10 +98,9 @@ def read_options(params: Mapping[str, Any]) -> dict[str, Any]:
     for names, verb, step in ((missing, "needs", "Set"), (odd, "does not have", "Leave out")):
         if names:
             raise ValidationFailed(
-                attempted="The scan was refused",
-                answer=f"a scan for type {kind} {verb} {', '.join(names)}",
-                next_step=f"{step} {', '.join(names)}",
-                reason=names[0],
+                f"The scan was refused: a scan for type {kind} {verb} {', '.join(names)}",
+                f"{step} {', '.join(names)}",
+                names[0],
             )
     return given
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds the guests, jobs and storages that use a storage.
+"""Finds the guests, jobs, storages and running tasks that use a storage.
 
 Both the configurations of guests and the volumes on the storage are read: a configuration does not
 show the memory of snapshots, and a storage that is offline does not list its volumes.
@@ -23,7 +23,14 @@ from ..._foundation.core.errors import FleetError
 from ..._foundation.core.parallel import side_by_side
 
 _FLEECING: propstring.Format = {"enabled": {"default_key": True}, "storage": {}}
-_WITH_GUESTS = ("images", "rootdir")
+# Tasks that read or write volumes of a storage that no configuration names yet, or ever.
+_TASKS = frozenset(
+    (
+        *("qmcreate", "qmclone", "qmrestore", "qmmove", "qmigrate"),
+        *("vzcreate", "vzclone", "vzrestore", "move_volume", "vzmigrate"),
+        *("vzdump", "download", "imgcopy", "ociregistrypull", "prunebackups"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -35,10 +42,10 @@ class StorageUsage:
 
 
 def read_usage(client: Api, storage: str, node: str | None = None) -> StorageUsage:
-    """Return guests, backup jobs, replications, storages and pools that use a storage. Raises
-    FleetError.
+    """Return guests, backup jobs, replications, storages, pools and running tasks that use a
+    storage. Raises FleetError.
 
-    With `node`, only guests and volumes on this node count, and pools do not. Five requests, one
+    With `node`, only guests and volumes on this node count, and pools do not. Six requests, one
     for each guest and pool, and one for each content type with volumes of guests: on each node, or
     on one for a shared storage.
     """
@@ -48,7 +55,11 @@ def read_usage(client: Api, storage: str, node: str | None = None) -> StorageUsa
     everyone = [row for row in rows if "vmid" in row]
     rows = [row for row in rows if node in (None, row.get("node"))]
     guests = [row for row in rows if "vmid" in row]
-    configs = _read_configs(client, guests, attempted)
+
+    def read_config(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return get("nodes", row["node"], row["type"], row["vmid"], "config") or {}
+
+    configs = side_by_side(read_config, guests)
     places = [row for row in rows if row.get("storage") == storage and "vmid" not in row]
     owners = _read_owners(client, storage, places)
     names = {int(row["vmid"]): str(row.get("name") or "") for row in everyone}
@@ -60,31 +71,22 @@ def read_usage(client: Api, storage: str, node: str | None = None) -> StorageUsa
     using |= owners & names.keys()
     users = [f"guest {vmid} ({names[vmid]})" for vmid in sorted(using)]
     users += find_backup_jobs(get("cluster", "backup") or [], storage)
-    users += _replications(get("cluster", "replication") or [], using)
+    for job in get("cluster", "replication") or []:
+        if int(job["guest"]) in using:
+            users.append(f"replication job {job['id']}")
     users += find_based_storages(get("storage") or [], storage)
     if node is None:
         users += _pools(client, storage, attempted)
-    orphans = sorted(owners - names.keys())
-    return StorageUsage(tuple(users), _warnings(storage, orphans))
-
-
-def _read_configs(
-    client: Api, guests: Sequence[Mapping[str, Any]], attempted: str
-) -> list[Mapping[str, Any]]:
-    """Return the configuration of each guest; one request for each."""
-
-    def read(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        path = ("nodes", row["node"], row["type"], row["vmid"], "config")
-        return client.get(*path, attempted=attempted) or {}
-
-    return side_by_side(read, guests)
-
-
-def _warnings(storage: str, orphans: Sequence[int]) -> tuple[str, ...]:
-    if not orphans:
-        return ()
-    vmids = ", ".join(map(str, orphans))
-    return (f"Volumes of VMID {vmids}, which this login does not see, stay on '{storage}'",)
+    nodes = {str(row["node"]) for row in places}
+    for task in get("cluster", "tasks") or []:  # a task does not show its storages
+        may_use = task.get("type") in _TASKS and task.get("node") in nodes
+        if may_use and not task.get("endtime"):
+            users.append(f"perhaps task {task['upid']} until it ends")
+    hidden = ", ".join(map(str, sorted(owners - names.keys())))
+    if not hidden:
+        return StorageUsage(tuple(users))
+    warning = f"Volumes of VMID {hidden}, which this login does not see, stay on '{storage}'"
+    return StorageUsage(tuple(users), (warning,))
 
 
 def names_storage(config: Mapping[str, Any], storage: str) -> bool:
@@ -131,10 +133,6 @@ def _pools(client: Api, storage: str, attempted: str) -> list[str]:
     return [f"pool {name}" for name, has in zip(names, found, strict=True) if has]
 
 
-def _replications(jobs: Iterable[Mapping[str, Any]], using: set[int]) -> list[str]:
-    return [f"replication job {job['id']}" for job in jobs if int(job["guest"]) in using]
-
-
 def _read_owners(client: Api, storage: str, places: Sequence[Mapping[str, Any]]) -> set[int]:
     """Return the VMIDs of the guests with volumes on the storage, as far as nodes list them."""
     shared = any(row.get("shared") for row in places)
@@ -142,7 +140,7 @@ def _read_owners(client: Api, storage: str, places: Sequence[Mapping[str, Any]])
     reads = [
         (str(row["node"]), content)
         for row in (online[:1] if shared else online)
-        for content in _WITH_GUESTS
+        for content in ("images", "rootdir")
         if content in str(row.get("content") or "").split(",")
     ]
 

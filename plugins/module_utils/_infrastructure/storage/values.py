@@ -15,7 +15,7 @@ from typing import Any
 
 from ..._foundation.core import propstring, validate
 from ..._foundation.resource.values import matching_text
-from ..datacenter.property_strings import PropertyString, SubKey, flag, number
+from ..datacenter.property_strings import PropertyString, SubKey, flag, number, show_flag
 
 _CONTENT_TYPES = ("backup", "images", "import", "iso", "rootdir", "snippets", "vztmpl")
 _SEPARATORS = re.compile(r"[,;\s]+")
@@ -168,7 +168,8 @@ def directories(value: Any) -> dict[str, str]:
             raise validate.refused(
                 "content_dirs", name, "is not a content type", f"Use {', '.join(_CONTENT_TYPES)}"
             )
-        if ".." in text or "," in text or "=" in text:
+        # pve-storage: Plugin.pm, verify_dir_override
+        if ".." in text or text.endswith(".") or "," in text or "=" in text:
             raise validate.refused(
                 "content_dirs", text, "is not a folder of the storage", "Use a name such as 'iso'"
             )
@@ -191,8 +192,11 @@ def send_directories(value: Mapping[str, str]) -> str | None:
 PRUNE_BACKUPS = PropertyString(
     "prune_backups",
     (
-        SubKey("keep_all", "keep-all", flag),
-        *(SubKey(f"keep_{word}", f"keep-{word}", number(0, whole=True)) for word in _RETENTION),
+        SubKey("keep_all", "keep-all", flag, show_flag),
+        *(
+            SubKey(f"keep_{word}", f"keep-{word}", number(0, whole=True), show_number)
+            for word in _RETENTION
+        ),
     ),
 )
 
@@ -225,8 +229,4 @@ def read_retention(value: Any) -> dict[str, str]:
 
 def show_retention(value: Mapping[str, str]) -> dict[str, Any]:
     """Return the retention as modules report it: the options that are set."""
-    return {key.replace("-", "_"): _show_rule(key, text) for key, text in value.items()}
-
-
-def _show_rule(key: str, text: str) -> bool | int:
-    return True if key == "keep-all" else int(text)
+    return {key.replace("-", "_"): key == "keep-all" or int(text) for key, text in value.items()}

@@ -18,12 +18,15 @@ from ...._foundation.core import validate
 from ...._foundation.core.errors import ConfigurationError, ValidationFailed
 from ...._foundation.core.quantities import parse_disk_size
 from ..desired import DesiredFile, name_of_path, read_desired_file
-from .snippet_options import SNIPPETS, require_snippet_options
 
 _FILES = ("backup", "import", "iso", "snippets", "vztmpl")
 _IMAGE_NAME = re.compile(r"(?:\d+/)?(?:vm|subvol|base)-(\d+)-[-\w.]+")
 _REFERENCE = re.compile(r"[a-zA-Z\d][\w.:/-]*:\w[\w.-]{0,127}")
 _PIECE = 1 << 20
+SNIPPETS = "snippets"
+
+_SNIPPET_OPTIONS = ("text", "snippet_directory", "ssh")
+_SNIPPET_NAME = re.compile(r"[A-Za-z0-9_][^/\x00-\x1f]{0,254}")
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,20 @@ def read_desired_volume(params: Mapping[str, Any]) -> DesiredVolume:
     if volume.source:
         _require_copy(volume)
     if params.get("size"):
-        return _new_disk(volume, params["size"])
+        name = _IMAGE_NAME.fullmatch(volume.name)
+        if volume.vmid is None or name is None or int(name.group(1)) != volume.vmid:
+            raise validate.refused(
+                "volume",
+                volume.volid,
+                "is not the name of a disk of that guest",
+                "Set vmid, and name it STORAGE:vm-VMID-NAME",
+            )
+        return replace(volume, size=parse_disk_size(params["size"]))
     if (volume.notes is not None or volume.protected is not None) and file.content != "backup":
         raise ValidationFailed(
-            attempted=f"{volume.volid} was refused",
-            answer="only backups have notes and protection",
-            next_step="Leave out notes and protected",
-            reason="notes",
+            f"{volume.volid} was refused: only backups have notes and protection",
+            "Leave out notes and protected",
+            "notes",
         )
     return volume
 
@@ -173,18 +183,6 @@ def _file_of_image(params: Mapping[str, Any]) -> DesiredFile:
     return read_desired_file({**params, "filename": name, "content": "vztmpl"})
 
 
-def _new_disk(volume: DesiredVolume, text: str) -> DesiredVolume:
-    found = _IMAGE_NAME.fullmatch(volume.name)
-    if volume.vmid is None or found is None or int(found.group(1)) != volume.vmid:
-        raise validate.refused(
-            "volume",
-            volume.volid,
-            "is not the name of a disk of that guest",
-            "Set vmid, and name it STORAGE:vm-VMID-NAME",
-        )
-    return replace(volume, size=parse_disk_size(text))
-
-
 def with_local_file(volume: DesiredVolume) -> DesiredVolume:
     """Return the volume with the size of its local file, and with the content if it is a snippet.
 
@@ -204,10 +202,9 @@ def with_local_file(volume: DesiredVolume) -> DesiredVolume:
             kind = "a directory" if os.path.isdir(path) else "not a file"
             answer = f"it is {kind}" if os.path.exists(path) else "there is no such file"
             raise ConfigurationError(
-                attempted=attempted,
-                answer=answer,
-                next_step="Set src to a file on the machine that runs the task",
-                reason="src",
+                f"{attempted}: {answer}",
+                "Set src to a file on the machine that runs the task",
+                "src",
             )
         size, data = os.path.getsize(path), volume.data
         with open(path, "rb") as stream:
@@ -233,8 +230,44 @@ def _require_checksum(stream: BinaryIO, file: DesiredFile, attempted: str) -> No
         digest.update(piece)
     if digest.hexdigest() != file.checksum:
         raise ValidationFailed(
-            attempted=attempted,
-            answer=f"its {file.algorithm} is {digest.hexdigest()}, not {file.checksum}",
-            next_step="Get the file again, or check checksum",
-            reason="checksum",
+            f"{attempted}: its {file.algorithm} is {digest.hexdigest()}, not {file.checksum}",
+            "Get the file again, or check checksum",
+            "checksum",
+        )
+
+
+def require_snippet_options(params: Mapping[str, Any], file: DesiredFile) -> None:
+    """Raise ValidationFailed for snippet options with other content, and for a snippet that the
+    options do not allow to write.
+    """
+    given = [option for option in _SNIPPET_OPTIONS if params.get(option) is not None]
+    if file.content != SNIPPETS:
+        if given:
+            raise validate.refused(
+                given[0],
+                file.volume,
+                "is not a snippet",
+                f"Leave out {given[0]}, or set content=snippets",
+            )
+        return
+    if params.get("state") == "absent":
+        return
+    if params.get("source_url"):
+        raise validate.refused(
+            "source_url",
+            file.volume,
+            "is a snippet, and no node downloads snippets",
+            "Download the file, and set src",
+        )
+    if params.get("text") is None and not params.get("src"):
+        return
+    if not _SNIPPET_NAME.fullmatch(file.name):
+        raise validate.refused(
+            "filename", file.name, "is not the name of a snippet", "Use a name without a path"
+        )
+    if not params.get("snippet_directory") and params.get("ssh") is None:
+        raise ValidationFailed(
+            f"{file.volume} was not written: the API of Proxmox VE does not take snippets",
+            "Set snippet_directory, or ssh to write the file on the node",
+            "snippet_directory",
         )

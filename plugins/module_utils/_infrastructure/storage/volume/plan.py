@@ -2,7 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan that brings a volume to its desired state, and its result (pure)."""
+"""The plan that brings a volume to its desired state, and its result (pure).
+
+A copy is exported and imported on the other node over SSH (pve-storage, API2/Storage/Content.pm,
+copy; Storage.pm, storage_migrate; volume_export_formats and volume_import of the plugins). The
+method has no permissions, so only root@pam may call it.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,27 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...._foundation.api.root import require_root
+from ...._foundation.api.settings import ConnectionSettings
 from ...._foundation.cluster.find.lookup import volume_owner
+from ...._foundation.cluster.state import StorageRow
 from ...._foundation.cluster.storages.types import DISK_NAMES, FORMATS, PBS_BACKUP, READ_ONLY
 from ...._foundation.core import validate
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import Conflict, NotFound, NotSupported, QuotaExceeded
 from ...._foundation.core.quantities import readable_sizes
 from ...._foundation.resource.plan import Plan, Step
 from ..download import plan_present
-from .copy import copy_step
 from .desired import DesiredVolume
 
-UPLOAD, ALLOCATE, DESCRIBE, DELETE = "upload", "allocate", "describe", "delete"
+UPLOAD, ALLOCATE, COPY = "upload", "allocate", "copy"
+DESCRIBE, DELETE = "describe", "delete"
 PULL, FETCH = "pull an image", "fetch a template"
-
 _IMAGES_SINCE = (9, 1)
 _EXTENSIONS = ("raw", "qcow2", "vmdk", "subvol")
 _PARTS = re.compile(r"\d+|\D+")
-
+_COPIED_TYPES = ("btrfs", "dir", "lvm", "lvmthin", "zfspool")
+_CONVERTED = (".qcow2", ".vmdk")  # a copy of these has raw data
 Row = Mapping[str, Any]
 """A volume in PVE's listing."""
 
@@ -46,10 +55,7 @@ def plan_volume(volume: DesiredVolume, found: Row | None) -> Plan:
         if volume.source:
             step = "Wait for a copy that still runs, or delete the volume first with state=absent"
         raise Conflict(
-            attempted=f"{volume.volid} was not changed",
-            answer=f"it has {present}, not {wanted}",
-            next_step=step,
-            reason="size",
+            f"{volume.volid} was not changed: it has {present}, not {wanted}", step, "size"
         )
     return _plan_attributes(volume, found)
 
@@ -75,10 +81,10 @@ def _plan_new(volume: DesiredVolume) -> Plan:
     if volume.file.url:
         return plan_present(volume.file, None)
     raise NotFound(
-        attempted=f"{volume.volid} was not found on node {volume.file.node}",
-        answer="there is no such volume, and the task does not say where it comes from",
-        next_step="Set src, source_url, source_volume or size, or check the name",
-        reason="unknown volume",
+        f"{volume.volid} was not found on node {volume.file.node}: there is no such volume, and "
+        "the task does not say where it comes from",
+        "Set src, source_url, source_volume or size, or check the name",
+        "unknown volume",
     )
 
 
@@ -114,11 +120,10 @@ def require_images(volume: DesiredVolume, version: tuple[int, int]) -> None:
     """Raise NotSupported if PVE does not pull images from registries."""
     if volume.image and version < _IMAGES_SINCE:
         raise NotSupported(
-            attempted=f"{volume.image} was not pulled",
-            answer=f"PVE {version[0]}.{version[1]} does not pull OCI images, this came with 9.1",
-            next_step="Use a template or an archive of the container",
-            reason="image",
-            dispatched=False,
+            f"{volume.image} was not pulled: PVE {version[0]}.{version[1]} does not pull OCI "
+            "images, this came with 9.1",
+            "Use a template or an archive of the container",
+            "image",
         )
 
 
@@ -133,11 +138,12 @@ def find_template(rows: Iterable[Row], name: str) -> str:
     versions = [template for template, package in known.items() if package == name]
     if versions:
         return max(versions, key=_version)
+    names = ", ".join(sorted(known)) or "none"
     raise NotFound(
-        attempted=f"Template {name} was not downloaded",
-        answer=f"the node knows {', '.join(sorted(known)) or 'none'}",
-        next_step="Name one of them or its package, or update the list: pveam update on the node",
-        reason="unknown template",
+        f"Template {name} was not downloaded: the node knows "
+        f"{names}{did_you_mean(name, {*known, *known.values()})}",
+        "Name one of them or its package, or update the list: pveam update on the node",
+        "unknown template",
     )
 
 
@@ -178,10 +184,9 @@ def _plan_delete(volume: DesiredVolume, found: Row | None) -> Plan:
         return Plan()
     if _attributes(found)[1]:
         raise Conflict(
-            attempted=f"{volume.volid} was not deleted",
-            answer="it is protected",
-            next_step="Set protected=false first, in a task with state=present",
-            reason="protected",
+            f"{volume.volid} was not deleted: it is protected",
+            "Set protected=false first, in a task with state=present",
+            "protected",
         )
     path = (*_content(volume), volume.volid)
     step = Step(DELETE, f"Delete {volume.volid} from node {volume.file.node}", "DELETE", path)
@@ -204,9 +209,7 @@ def require_disk_name(volume: DesiredVolume, kind: str, *, chains: bool = False)
         why, form = _find_wrong_disk(volume, kind, chains), DISK_NAMES[kind][1]
     if why is None:
         return
-    step = "Name another storage"
-    if form:
-        step = f"Name it {volume.file.storage}:{form}"
+    step = f"Name it {volume.file.storage}:{form}" if form else "Name another storage"
     raise validate.refused("volume", volume.volid, why, step)
 
 
@@ -247,10 +250,9 @@ def require_space(volume: DesiredVolume, free: int | None) -> None:
         return
     needed_text, free_text = readable_sizes(volume.size, free)
     raise QuotaExceeded(
-        attempted=f"{volume.volid} was not created",
-        answer=f"it needs {needed_text}, and {free_text} are free",
-        next_step="Free space on the storage, or choose another one",
-        reason="storage full",
+        f"{volume.volid} was not created: it needs {needed_text}, and {free_text} are free",
+        "Free space on the storage, or choose another one",
+        "storage full",
     )
 
 
@@ -273,3 +275,57 @@ def describe_row(row: Row) -> dict[str, Any]:
         "notes": notes,
         "protected": protected,
     }
+
+
+def copy_step(volume: DesiredVolume) -> Step:
+    """Return the step that copies the source. Raises NotFound if the source does not exist."""
+    file = volume.file
+    if volume.size is None:
+        raise NotFound(
+            f"{volume.volid} was not copied: node {volume.source_node} does not have "
+            f"{volume.source}",
+            "Check source_volume and source_node",
+            "unknown volume",
+        )
+    path = ("nodes", volume.source_node, "storage", file.storage, "content", volume.source)
+    summary = (
+        f"Copy {volume.source} of node {volume.source_node} to {volume.volid} on node {file.node}"
+    )
+    return Step(COPY, summary, "POST", path, {"target": volume.volid, "target_node": file.node})
+
+
+def require_copy(
+    volume: DesiredVolume, place: StorageRow | None, connection: ConnectionSettings
+) -> None:
+    """Raise PermissionDenied for a caller other than root@pam, and NotSupported for a volume that
+    PVE cannot copy unchanged.
+    """
+    cause = {"source_volume": "only root@pam can copy a volume"}
+    attempted = f"{volume.volid} was not copied"
+    require_root(connection.login, attempted, "upload the file to the other node instead", cause)
+    why = _find_obstacle(volume, place)
+    if why:
+        raise NotSupported(
+            f"{attempted}: {why}",
+            "Upload or download the volume on the other node instead",
+            "source_volume",
+        )
+
+
+def _find_obstacle(volume: DesiredVolume, place: StorageRow | None) -> str | None:
+    """Return the reason why PVE cannot copy the volume unchanged, or None if it can."""
+    if place is None:
+        return None
+    storage, content = volume.file.storage, volume.file.content
+    if place.shared:
+        return f"storage '{storage}' is shared, and Proxmox VE copies nothing there"
+    if place.kind not in _COPIED_TYPES:
+        return f"Proxmox VE does not copy volumes of a storage of type {place.kind}"
+    if content == "backup":
+        return "Proxmox VE does not copy backups"
+    if volume.source.endswith(_CONVERTED):
+        if content == "images":
+            return "Proxmox VE copies raw disks and directories of containers only"
+        if content == "import":
+            return "Proxmox VE would convert the image to raw, and keep the extension of its name"
+    return None
