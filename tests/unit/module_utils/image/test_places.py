@@ -92,6 +92,7 @@ def test_a_template_on_a_local_storage_serves_its_node_only() -> None:
             {"kind": "container", "storages": ["nfs"]},
             "node pve1 has none of the storages nfs with content rootdir",
         ),
+        ({"storages": ["local-lvm", "cehp"]}, "there is no storage 'cehp' .did you mean 'ceph'"),
         ({"kind": "jail"}, "is not a kind of guest"),
         ({"version": "a_b"}, "is not the version of an image"),
         ({"name": "a_b"}, "is not a DNS name"),

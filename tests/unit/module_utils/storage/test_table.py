@@ -24,10 +24,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage 
     usage,
     values,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.info import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.table import (
+    STORAGE,
     states_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.table import STORAGE
 from tests.simulator.schema.definition import load_paths
 from tests.simulator.storage import hooks, kinds
 

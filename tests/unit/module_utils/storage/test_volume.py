@@ -33,10 +33,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.desired import (
     DesiredFile,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume import (
-    copy,
-    plan,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume import plan
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.desired import (
     DesiredVolume,
     read_desired_volume,
@@ -138,12 +135,12 @@ def test_volumes_that_proxmox_ve_does_not_copy(
     content = frozenset({copied.file.content})
     place = StorageRow(copied.file.storage, "pve2", True, kind == "rbd", kind, content, 0, 1)
     with pytest.raises(PermissionDenied, match="only root@pam"):
-        copy.require_copy(copied, place, TOKEN)
+        plan.require_copy(copied, place, TOKEN)
     if message is None:
-        copy.require_copy(copied, place, ROOT)
+        plan.require_copy(copied, place, ROOT)
         return
     with pytest.raises(NotSupported, match=message):
-        copy.require_copy(copied, place, ROOT)
+        plan.require_copy(copied, place, ROOT)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module volume: uploads, downloads, allocates, copies, changes or deletes a volume."""
+"""The work of modules volume and volume_info: uploads, downloads, allocates, copies, changes or deletes
+a volume, and writes a snippet to the directory of its storage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...._foundation.api.client import Client
@@ -15,36 +19,56 @@ from ...._foundation.api.request import Upload
 from ...._foundation.cluster.site import require_own_storages
 from ...._foundation.cluster.snippets.files import LocalDirectory, SnippetDirectory
 from ...._foundation.cluster.snippets.ssh import NodeDirectory, directory_of, read_login
+from ...._foundation.cluster.snippets.visible import (
+    SET_DIRECTORY,
+    list_snippets,
+    put_snippet,
+    unchecked,
+    why_elsewhere,
+)
 from ...._foundation.cluster.state import ClusterState, fetch_cluster_state
 from ...._foundation.core import validate
-from ...._foundation.core.errors import AlreadyExists, FleetError, TaskFailed
+from ...._foundation.core.errors import AlreadyExists, ConfigurationError, FleetError, TaskFailed
 from ...._foundation.core.result import Result
 from ...._foundation.entry.connection.pct import address_of
-from ...._foundation.resource.engine import Resource, apply_plan
-from ...._foundation.resource.execute import Execution, FailureVerdict, StepResult, attempted
+from ...._foundation.resource.engine import (
+    Execution,
+    FailureVerdict,
+    StepResult,
+    apply_plan,
+    attempted,
+    result_of,
+)
+from ...._foundation.resource.manage import Hooks, Managed
 from ...._foundation.resource.plan import Plan, Step
-from ...._foundation.resource.result import result_of
-from ..download import DOWNLOAD, choose_node, find_running, require_version
+from ..desired import DesiredFile
+from ..download import (
+    DOWNLOAD,
+    FileOnStorage,
+    choose_node,
+    find_volume,
+    require_listed_volume,
+    require_version,
+)
 from ..precheck import require_unused_volume
-from .copy import COPY, require_copy
-from .desired import DesiredVolume, read_desired_volume, with_local_file
+from .desired import SNIPPETS, DesiredVolume, read_desired_volume, with_local_file
 from .plan import (
     ALLOCATE,
+    COPY,
     DELETE,
     DESCRIBE,
     PULL,
     UPLOAD,
     Row,
     describe,
+    describe_row,
     find_template,
     plan_volume,
+    require_copy,
     require_disk_name,
     require_images,
     require_space,
 )
-from .read import find_volume
-from .snippet import StoredSnippet
-from .snippet_options import SNIPPETS
 
 
 def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -65,7 +89,11 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
     if desired.template and desired.present:
         volume = _with_template(client, volume)
     if desired.source and desired.present:
-        volume = _with_source(client, volume, cluster)
+        name = volume.source.partition(":")[2].removeprefix(f"{volume.file.content}/")
+        file = replace(volume.file, node=volume.source_node, name=name)
+        choose_node(file, cluster)
+        found = find_volume(client, file)
+        volume = replace(volume, size=None if found is None else int(found.get("size") or 0))
     require_own_storages(client.connection, [volume.file.storage])
     if volume.data is not None and volume.file.content == SNIPPETS:
         files = _files_of(client, volume, params)
@@ -101,66 +129,44 @@ def _with_template(client: Client, volume: DesiredVolume) -> DesiredVolume:
     return replace(volume, file=replace(volume.file, name=name), template=name)
 
 
-def _with_source(client: Client, volume: DesiredVolume, cluster: ClusterState) -> DesiredVolume:
-    """Return the volume with the size of its source, or with None if the source is missing."""
-    name = volume.source.partition(":")[2].removeprefix(f"{volume.file.content}/")
-    file = replace(volume.file, node=volume.source_node, name=name)
-    choose_node(file, cluster)
-    found = find_volume(client, file)
-    return replace(volume, size=None if found is None else int(found.get("size") or 0))
-
-
-class StoredVolume(Resource[Result]):
+class StoredVolume(FileOnStorage):
     """One volume on a storage."""
-
-    client: Client
 
     def __init__(
         self, client: Client, volume: DesiredVolume, timeout: int, cluster: ClusterState
     ) -> None:
-        self.client = client
         self.volume = volume
-        self.timeout = timeout
         self.copies: frozenset[str] = frozenset()  # UPIDs of copies that ran before this one
-        self.found = find_volume(client, volume.file)
-        self.plan = plan_volume(volume, self.found)
+        super().__init__(client, volume.file, timeout, (partial(plan_volume, volume), self._result))
+        self.found = self.reading
+        if not volume.present and self.found is None:
+            require_listed_volume(client, volume.file)
         if self.plan.changed:
-            self._require_possible(cluster)
-
-    def _require_possible(self, cluster: ClusterState) -> None:
-        """Raise FleetError for the removal of a used volume, a copy that PVE cannot make, or a
-        volume without space for it; called before the first write.
-        """
-        step, file = self.plan.steps[0], self.volume.file
-        if step.action == DELETE and not self.volume.force:
-            require_unused_volume(self.client, file, cluster)
-        place = cluster.storage_on(file.storage, str(file.node))
-        if step.action == COPY:
-            require_copy(self.volume, place, self.client.connection)
-        if step.action in (UPLOAD, ALLOCATE, COPY):
-            replaced = (self.found or {}).get("size") or 0
-            free = None if place is None or not place.total else place.total - place.used + replaced
-            require_space(self.volume, free)
+            step, file = self.plan.steps[0], volume.file
+            if step.action == DELETE and not volume.force:
+                require_unused_volume(client, file, cluster)
+            place = cluster.storage_on(file.storage, str(file.node))
+            if step.action == COPY:
+                require_copy(volume, place, client.connection)
+            if step.action in (UPLOAD, ALLOCATE, COPY):
+                replaced = (self.found or {}).get("size") or 0
+                free = None
+                if place is not None and place.total:
+                    free = place.total - place.used + replaced
+                require_space(volume, free)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         volume = self.volume
         if any(step.action == UPLOAD for step in done):
             volume = replace(volume, force=False)
-        return plan_volume(volume, find_volume(self.client, volume.file))
+        return plan_volume(volume, self.read())
 
     def send(self, step: Step) -> StepResult:
-        """Send a step, or wait for the same download if an earlier run has left it running."""
-        running = find_running(self.client, self.volume.file) if step.action == DOWNLOAD else None
-        if running is not None:
-            found = self.client.wait(
-                running, timeout=self.timeout, attempted=attempted(step.summary)
-            )
-            return self.after_task(step, found)
         if step.action == COPY:
             self.copies = self._running_copies()
         if step.action != UPLOAD:
             return super().send(step)
-        file = self.volume.file
+        file = self.file
         result = self.client.task(
             step.method,
             *step.path,
@@ -172,22 +178,10 @@ class StoredVolume(Resource[Result]):
         )
         return self.after_task(step, result)
 
-    def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the check after a lost answer: the task's UPID, the finished volume, or None."""
-
-        def confirm() -> str | None:
-            if step.action == DOWNLOAD:
-                running = find_running(self.client, self.volume.file)
-                if running is not None:
-                    return running
-            if step.action == COPY:
-                new = self._running_copies() - self.copies
-                if new:
-                    return min(new)
-            found = find_volume(self.client, self.volume.file)
-            return self.volume.volid if self._is_done(step, found) else None
-
-        return confirm
+    def find_task(self, step: Step) -> str | None:
+        if step.action != COPY:
+            return super().find_task(step)
+        return min(self._running_copies() - self.copies, default=None)
 
     def _running_copies(self) -> frozenset[str]:
         """Return the UPIDs of the copies that run on the source node."""
@@ -195,18 +189,14 @@ class StoredVolume(Resource[Result]):
         rows = self.client.get(*path, source="active", typefilter="imgcopy") or []
         return frozenset(str(row["upid"]) for row in rows if not row.get("endtime"))
 
-    def _is_done(self, step: Step, found: Row | None) -> bool:
-        if step.action == DELETE:
-            return found is None
-        if found is None:
-            return False
+    def is_done(self, step: Step, found: Row | None) -> bool:
+        if found is None or step.action not in (COPY, UPLOAD, DESCRIBE):
+            return (found is None) is (step.action == DELETE)
         if step.action == COPY:
             return bool(found.get("size") == self.volume.size)
-        if step.action in (UPLOAD, DESCRIBE):
-            # A file of the same size that was there before may be the old one.
-            is_same = step.action == UPLOAD and found == self.found
-            return not is_same and not plan_volume(replace(self.volume, force=False), found).steps
-        return True
+        # A file of the same size that was there before may be the old one.
+        is_same = step.action == UPLOAD and found == self.found
+        return not is_same and not plan_volume(replace(self.volume, force=False), found).steps
 
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         if step.action == COPY and isinstance(error, TaskFailed):
@@ -214,20 +204,99 @@ class StoredVolume(Resource[Result]):
         exists = step.action in (DOWNLOAD, ALLOCATE, PULL) and isinstance(error, AlreadyExists)
         return FailureVerdict.STALE if exists else FailureVerdict.FAILED
 
-    def preview(self) -> Result:
-        return result_of(self.plan, {"volume": self._foreseen()})
-
-    def _foreseen(self) -> dict[str, Any] | None:
-        """Return the volume as it will be after the plan."""
+    def _result(self, plan: Plan, found: Row | None, execution: Execution | None) -> Result:
         if not self.volume.present:
-            return None
-        described = describe(self.volume, self.found)
-        known = {key: value for key, value in self.plan.after.items() if key in described}
-        return {**described, **known}
+            described = None
+        elif execution is None:
+            described = describe(self.volume, found)
+            described.update((key, plan.after[key]) for key in described if key in plan.after)
+        else:
+            described = describe(self.volume, self.read())
+        if execution is not None and not execution.done:
+            plan = Plan()  # another run did it first
+        return result_of(plan, {"volume": described}, execution)
 
-    def report(self, execution: Execution) -> Result:
-        plan = self.plan if execution.done else Plan()  # else another run did it first
-        volume = None
-        if self.volume.present:
-            volume = describe(self.volume, find_volume(self.client, self.volume.file))
-        return result_of(plan, {"volume": volume}, execution)
+
+class StoredSnippet(Managed[Result, "bytes | None"]):
+    """One snippet. Its file is compared and written through `files`; PVE lists it."""
+
+    client: Client
+
+    def __init__(
+        self, client: Client, volume: DesiredVolume, data: bytes, files: SnippetDirectory
+    ) -> None:
+        self.volume = replace(volume, size=len(data))
+        self.data = data
+        self.files = files
+        self.found = find_volume(client, volume.file)
+        plan = partial(plan_snippet, volume, data, files.path)
+        read = partial(files.read, volume.file.name)
+        super().__init__(client, read, plan, self._result, Hooks["bytes | None"]())
+        if self.plan.changed or self.found is None:
+            self.plan = replace(self.plan, warnings=self._require_place())
+
+    def _require_place(self) -> tuple[str, ...]:
+        """Return a warning if PVE does not list snippets to the caller.
+
+        Raises ConfigurationError if the directory does not belong to the storage.
+        """
+        file = self.volume.file
+        before = self.files.names()
+        listed = list_snippets(self.client, str(file.node), file.storage)
+        if listed is None:
+            return (unchecked(self.volume.volid),)
+        why = why_elsewhere(file.name, before, listed, self.files.names())
+        if why:
+            raise ConfigurationError(
+                f"Snippet {self.volume.volid} was not written: {why}",
+                SET_DIRECTORY,
+                "snippet not visible",
+            )
+        return ()
+
+    def send(self, step: Step) -> StepResult:
+        """Write the file; no request is sent."""
+        is_new = self.reading is None
+        volume, node = self.volume.volid, str(self.volume.file.node)
+        put_snippet(self.client, self.files, volume, node, self.data, is_new=is_new)
+        return StepResult()
+
+    def _result(self, plan: Plan, _now: bytes | None, execution: Execution | None) -> Result:
+        found = self.found if execution is None else find_volume(self.client, self.volume.file)
+        described = {**describe(self.volume, found), "size": self.volume.size}
+        return result_of(plan, {"volume": described}, execution)
+
+
+def plan_snippet(volume: DesiredVolume, data: bytes, place: str, now: bytes | None) -> Plan:
+    """Return the plan of a snippet (pure). `now` is its present content, None if it is missing.
+
+    A diff shows checksums, because user data may contain secrets.
+    """
+    if now == data:
+        return Plan()
+    summary = f"Write {volume.volid} to {place}"
+    step = Step("snippet", summary, "FILE", (place, volume.file.name), is_task=False)
+    before = {} if now is None else _checksum(volume, now)
+    return Plan((step,), before, _checksum(volume, data))
+
+
+def _checksum(volume: DesiredVolume, data: bytes) -> dict[str, str]:
+    return {"volid": volume.volid, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def run_volume_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the volumes of a storage, sorted by volume ID; two requests, nothing is written."""
+    file = DesiredFile(
+        storage=validate.storage(params["storage"]),
+        content=params.get("content") or "",
+        name="its volumes",
+        node=params.get("node") or None,
+    )
+    cluster = fetch_cluster_state(client, ())
+    file = replace(file, node=choose_node(file, cluster, client.node_preference))
+    query = {"content": params.get("content"), "vmid": params.get("vmid")}
+    path = ("nodes", str(file.node), "storage", file.storage, "content")
+    rows = client.get(*path, params={key: one for key, one in query.items() if one is not None})
+    place = {"storage": file.storage, "node": file.node}
+    volumes = [{**place, **describe_row(row)} for row in rows or []]
+    return Result(False, {"volumes": sorted(volumes, key=lambda one: str(one["volid"]))})
