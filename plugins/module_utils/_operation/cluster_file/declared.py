@@ -88,6 +88,4 @@ def _item(value: Any) -> Any:
 
 def _filled(value: Any) -> Any:
     """Return the value, None if it is empty."""
-    if value in ("", None) or value == [] or value == {}:
-        return None
-    return value
+    return None if value in ("", None, [], {}) else value

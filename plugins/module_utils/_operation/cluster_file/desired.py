@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,11 +44,21 @@ def read_items(params: Mapping[str, Any]) -> list[DeclaredItem]:
     """
     found: list[DeclaredItem] = []
     for section in SECTIONS:
-        items = [
-            DeclaredItem(section, _options(section, given, place))
-            for place, given in _given(section, params.get(section.name))
-        ]
-        _require_different(items)
+        items: list[DeclaredItem] = []
+        for place, given in _given(section, params.get(section.name)):
+            spec = section.spec()
+            checked = parse_options(spec, given, f"{place} was refused")
+            items.append(DeclaredItem(section, {**dict.fromkeys(spec), **checked}))
+        known: set[str] = set()
+        for item in items:
+            if item.name in known:
+                raise ValidationFailed(
+                    f"{item.section.name} was refused: {item.name or item.section.name} is "
+                    "declared twice",
+                    "Declare it once",
+                    "declared twice",
+                )
+            known.add(item.name)
         arranged = section.arranged(item.params for item in items)
         found += [DeclaredItem(section, options, part) for part, options in arranged]
     return found
@@ -63,26 +73,6 @@ def _given(section: Section, value: Any) -> Iterable[tuple[str, Any]]:
     return [(f"{section.name}[{index}]", item) for index, item in enumerate(value)]
 
 
-def _options(section: Section, given: Any, place: str) -> dict[str, Any]:
-    """Return the checked options of an item; options that it does not set are None."""
-    spec = section.spec()
-    checked = parse_options(spec, given, f"{place} was refused")
-    return {**dict.fromkeys(spec), **checked}
-
-
-def _require_different(items: Sequence[DeclaredItem]) -> None:
-    known: set[str] = set()
-    for item in items:
-        if item.name in known:
-            raise ValidationFailed(
-                attempted=f"{item.section.name} was refused",
-                answer=f"{item.name or item.section.name} is declared twice",
-                next_step="Declare it once",
-                reason="declared twice",
-            )
-        known.add(item.name)
-
-
 def read_exact(params: Mapping[str, Any]) -> list[Section]:
     """Return the sections whose undeclared resources are removed.
 
@@ -92,10 +82,10 @@ def read_exact(params: Mapping[str, Any]) -> list[Section]:
     for name in sorted(names):
         if params.get(name) is None:
             raise ValidationFailed(
-                attempted=f"exact was refused for {name}",
-                answer=f"the section {name} is not declared, and everything of it would be removed",
-                next_step=f"Declare {name}; [] removes all of them",
-                reason="exact",
+                f"exact was refused for {name}: the section {name} is not declared, and "
+                "everything of it would be removed",
+                f"Declare {name}; [] removes all of them",
+                "exact",
             )
     return [section for section in SECTIONS if section.name in names]
 

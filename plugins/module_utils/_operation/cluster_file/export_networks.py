@@ -21,13 +21,12 @@ from ..._foundation.cluster.tenant import EVERY_TENANT
 from ..._foundation.core.errors import NotSupported
 from ..._foundation.core.marks import marked_tag
 from ..._foundation.core.parallel import side_by_side
-from ..._guests.kinds.words import CONTAINER, VM
 from ..._infrastructure.sdn.forms import view_of as sdn_view
 from ..._infrastructure.sdn.model import DNS, FABRIC_NODES, FABRICS, IPAMS, SUBNETS, VNETS, Sections
 from ..._infrastructure.sdn.plan import BUILT_IN, unmanaged_fabrics
 from ..._infrastructure.sdn.read import read_sdn, with_servers
 from ..._tenants.firewall.isolation import without_isolation
-from ..._tenants.firewall.model import Firewall
+from ..._tenants.firewall.model import view_of as firewall_view
 from ..._tenants.firewall.read import groups_of, read_firewall, vnets_of
 from ..._tenants.firewall.scope import (
     CLUSTER,
@@ -39,7 +38,6 @@ from ..._tenants.firewall.scope import (
     FirewallScope,
     plain_scope,
 )
-from ..._tenants.firewall.view import view_of as firewall_view
 from .declared import ExportedSection, without_default
 
 _SERVERS_WITH_SECRET = {IPAMS: ("token", ("netbox", "phpipam")), DNS: ("key", ("powerdns",))}
@@ -54,17 +52,16 @@ def export_sdn(_nodes: Sequence[str], client: Client) -> ExportedSection:
         reading = with_servers(client, read_sdn(client, subnets=True))
     except NotSupported:
         return ExportedSection([], [])
-    return exported_sdn(reading.running)
-
-
-def exported_sdn(running: Sections) -> ExportedSection:
-    """Return the objects of SDN as options of module sdn (pure)."""
+    running = reading.running
     found: dict[str, Any] = {}
     for kind, rows in sdn_view(_without_tenants(running)).items():
         kept = [row for row in rows if row.get("name") not in BUILT_IN.get(kind, ())]
         if kept:
             found[kind] = kept
-    secrets = [text for kind in _SERVERS_WITH_SECRET for text in _secrets(kind, running)]
+    secrets: list[str] = []
+    for kind, (option, types) in _SERVERS_WITH_SECRET.items():
+        servers = running.get(kind, {}).items()
+        secrets += [f"{name}: {option}" for name, entry in servers if entry.get("type") in types]
     return ExportedSection([found] if found else [], secrets)
 
 
@@ -89,12 +86,6 @@ def _managed_fabrics(running: Sections) -> Sections:
         if one.get("fabric_id") not in others
     }
     return {FABRICS: fabrics, FABRIC_NODES: nodes}
-
-
-def _secrets(kind: str, running: Sections) -> list[str]:
-    option, types = _SERVERS_WITH_SECRET[kind]
-    servers = running.get(kind, {}).items()
-    return [f"{name}: {option}" for name, entry in servers if entry.get("type") in types]
 
 
 # -- firewall ------------------------------------------------------------------------------------
@@ -133,35 +124,17 @@ def _notes_on_new_vnets(client: Client, running: Collection[str]) -> Iterator[st
 
 
 def _guests(client: Client, nodes: Collection[str]) -> list[VmRow]:
-    rows = fetch_cluster_state(client, {VM.type, CONTAINER.type}).vms
+    rows = fetch_cluster_state(client).vms
     return [row for _vmid, row in sorted(rows.items()) if row.node in nodes]
 
 
 def _read(client: Client, wanted: tuple[FirewallScope, str | int]) -> dict[str, Any] | None:
     """Return a scope as an item, None for a scope with only defaults or without a firewall."""
-    scope, name = wanted
+    scope, subject = wanted
     try:
         firewall = read_firewall(client, scope)
     except NotSupported:
         return None
-    return exported_scope(scope, name, firewall)
-
-
-def exported_scope(
-    scope: FirewallScope, name: str | int, firewall: Firewall
-) -> dict[str, Any] | None:
-    """Return a firewall as an item, None if it has only defaults (pure)."""
-    own = without_isolation(_without_names(firewall), scope.tenant_groups)
-    settings = without_default(firewall_view(scope, own), {})
-    if not settings and scope.kind != GROUP:
-        return None
-    key = "vmid" if scope.kind == GUEST else scope.kind
-    place = {key: name} if name else {}
-    return {"scope": scope.kind, **place, **(settings or {})}
-
-
-def _without_names(firewall: Firewall) -> Firewall:
-    """Return a firewall without the aliases and IP sets of tenants (pure)."""
     names = firewall.aliases.items()
     aliases = {name: one for name, one in names if marked_tag(one[1]) is None}
     sets = {
@@ -169,4 +142,10 @@ def _without_names(firewall: Firewall) -> Firewall:
         for name, one in firewall.ip_sets.items()
         if name != EVERY_TENANT and marked_tag(one.comment) is None
     }
-    return replace(firewall, aliases=aliases, ip_sets=sets)
+    own = without_isolation(replace(firewall, aliases=aliases, ip_sets=sets), scope.tenant_groups)
+    settings = without_default(firewall_view(scope, own), {})
+    if not settings and scope.kind != GROUP:
+        return None
+    key = "vmid" if scope.kind == GUEST else scope.kind
+    place = {key: subject} if subject else {}
+    return {"scope": scope.kind, **place, **(settings or {})}

@@ -5,7 +5,7 @@
 """The state of the cluster after the planned changes, for the checks of later resources.
 
 A file can create a role and give it to a user: the check of the right must know the role before
-it exists.
+it exists. Items about networks have an order of their own.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ from ..._foundation.api.request import Request
 from ..._foundation.core.errors import FleetError, NotFound
 from ..._foundation.resource.table import Table, Values
 from ..._tenants.access.acl import ACL
+from ..._tenants.firewall.desired import read_desired
+from ..._tenants.firewall.rules.model import Rule
+from ..._tenants.firewall.scope import CLUSTER, GROUP, GUEST, ROOT, VNET, Path, plain_scope
 
 ANY = "*"
 """A segment in the path of an edit that matches any name."""
 
 _RESOURCES = ("cluster", "resources")
-_TARGETS = ("cluster", "notifications", "targets")
+Options = Mapping[str, Any]
+_NAMES = "names"
+_BESIDE_NAMES = ("options", "rules", "exact")
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> li
         listed = None if row is None else {}
         found.append(RowEdit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, listed))
     if table.kind == "notification_endpoint":
-        found.append(RowEdit(_TARGETS, {"name": keys["name"]}, row))
+        found.append(RowEdit(("cluster", "notifications", "targets"), {"name": keys["name"]}, row))
     return found
 
 
@@ -142,16 +147,12 @@ class _PlannedLayer(CachingLayer):
         return edited(answer, edits)
 
 
-def _is_same_path(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    if len(pattern) != len(path):
-        return False
-    pairs = zip(pattern, path, strict=True)
-    return all(one in (ANY, other) for one, other in pairs)
-
-
 def _concerns(edit: RowEdit, request: Request) -> bool:
     """Return whether the answer to a request has the row of an edit; a query can exclude it."""
-    if not _is_same_path(edit.path, request.path):
+    if len(edit.path) != len(request.path):
+        return False
+    pairs = zip(edit.path, request.path, strict=True)
+    if not all(one in (ANY, other) for one, other in pairs):
         return False
     return all(request.values.get(name, value) == value for name, value in edit.identity.items())
 
@@ -168,3 +169,105 @@ class PlannedReader(CachingReader):
     def plan(self, edits: Iterable[RowEdit]) -> None:
         """Add edits that apply to all later answers."""
         self._edits.extend(edits)
+
+
+def edits_of_sdn(item: Options) -> list[RowEdit]:
+    """Return the edits for the VNets and their firewalls, which can be new."""
+    found: list[RowEdit] = []
+    for vnet in item.get("vnets") or ():
+        row: dict[str, Any] | None = None if vnet.get("state") == "absent" else {}
+        found.append(RowEdit(("cluster", "sdn", "vnets"), {"vnet": str(vnet["name"])}, row))
+        if vnet.get("state") != "absent":
+            path = tuple(map(str, plain_scope(VNET, vnet["name"]).path))
+            found.append(RowEdit((*path, "rules"), {"pos": ""}, None, is_new=True))
+            found.append(RowEdit((*path, "options"), {}, None, is_new=True, empty={}))
+    return found
+
+
+def arrange_firewall(items: Iterable[Options]) -> list[tuple[str, Options]]:
+    """Return the scopes in the order that their references need: aliases and IP sets of the
+    cluster, security groups, rules, and removed groups.
+    """
+    names: list[tuple[str, Options]] = []
+    groups: list[tuple[str, Options]] = []
+    places: list[tuple[str, Options]] = []
+    gone: list[tuple[str, Options]] = []
+    for item in items:
+        if item["scope"] == GROUP:
+            is_gone = item.get("state") == "absent"
+            (gone if is_gone else groups).append(("", item))
+            continue
+        # Groups can refer to names of the cluster, and its rules to groups.
+        has_names = item.get("aliases") or item.get("ip_sets")
+        if item["scope"] == CLUSTER and has_names and item.get("rules"):
+            names.append((_NAMES, {**item, **dict.fromkeys(_BESIDE_NAMES)}))
+        places.append(("", item))
+    return [*names, *groups, *places, *gone]
+
+
+def edits_of_firewall(item: Options) -> list[RowEdit]:
+    """Return the edits for the names of a scope to which rules of other scopes can refer."""
+    scope = str(item["scope"])
+    if scope == GROUP:
+        return _edits_of_group(item)
+    if scope == GUEST:
+        return []
+    place = plain_scope(scope, item.get(scope))
+    desired = read_desired(item, place)
+    found = edits_of_rules(place.rules_path, desired.rules)
+    for name, (cidr, comment) in (desired.aliases or {}).items():
+        row = {"cidr": cidr, "comment": comment}
+        found += _named("alias", "aliases", name, row)
+    for name, one in (desired.ip_sets or {}).items():
+        found += _named("ipset", "ipset", name, {"comment": one.comment})
+        path = (*ROOT, "ipset", name)
+        found.append(RowEdit(path, {"cidr": ""}, None, is_new=True))
+        for cidr, (is_excluded, comment) in one.members.items():
+            values = {"nomatch": int(is_excluded), "comment": comment}
+            found.append(RowEdit(path, {"cidr": cidr}, values))
+    return found
+
+
+def _named(kind: str, listing: str, name: str, row: Mapping[str, Any]) -> list[RowEdit]:
+    """Return the edits of both listings that contain a name."""
+    return [
+        RowEdit((*ROOT, listing), {"name": name}, row),
+        RowEdit((*ROOT, "refs"), {"type": kind, "name": name}, {}),
+    ]
+
+
+def _edits_of_group(item: Options) -> list[RowEdit]:
+    listing = (*ROOT, "groups")
+    place = plain_scope(GROUP, item["group"])
+    identity = {"group": place.name}
+    if item.get("state") == "absent":
+        return [RowEdit(listing, identity, None)]
+    desired = read_desired(item, place)
+    found = [RowEdit(listing, identity, {"comment": item.get("comment") or ""})]
+    return [*found, *edits_of_rules(place.rules_path, desired.rules)]
+
+
+def edits_of_rules(path: Path, rules: Sequence[Rule] | None) -> list[RowEdit]:
+    """Return the edits for a list of rules, which is replaced; none if it is not declared."""
+    if rules is None:
+        return []
+    names = tuple(map(str, path))
+    found = [RowEdit(names, {}, None, is_new=True)]
+    for place, rule in enumerate(rules):
+        found.append(RowEdit(names, {"pos": str(place)}, rule.as_data()))
+    return found
+
+
+def edits_of_interfaces(item: Options) -> list[RowEdit]:
+    """Return the edits for the interfaces of a node, which zones of SDN can use."""
+    listing = ("nodes", str(item["node"]), "network")
+    found: list[RowEdit] = []
+    for one in item.get("interfaces") or ():
+        row = None if one.get("state") == "absent" else _typed(one)
+        found.append(RowEdit(listing, {"iface": str(one["name"])}, row))
+    return found
+
+
+def _typed(interface: Options) -> dict[str, Any]:
+    """Return the option `type`, if it is set; otherwise an existing interface keeps its type."""
+    return {"type": interface["type"]} if interface.get("type") else {}

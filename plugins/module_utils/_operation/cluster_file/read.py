@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from ..._foundation.api.client import Client
 from ..._foundation.core.marks import marked_tag
 from ..._foundation.core.parallel import side_by_side
-from ..._foundation.resource.change import DesiredResource
-from ..._foundation.resource.decide import after, compare, read_desired, read_keys
+from ..._foundation.resource.decide import read_keys
 from ..._foundation.resource.run import list_rows, read_values
-from ..._foundation.resource.table import Table, Values
+from ..._foundation.resource.table import Values
 from ..._tenants.access.role import ROLE
 from .desired import DeclaredItem
 from .sections import Section
@@ -87,38 +85,6 @@ def _is_listed(section: Section, item: DeclaredItem) -> bool:
     return given <= section.listed
 
 
-@dataclass(frozen=True)
-class ResourceDifference:
-    """A resource that differs, with its new `values` (None if it is removed).
-
-    `exists`: the cluster has the resource now.
-    """
-
-    table: Table
-    keys: Mapping[str, str]
-    values: Values | None
-    exists: bool
-
-
-def find_difference(
-    item: DeclaredItem, known: SectionReading, client: Client
-) -> ResourceDifference | None:
-    """Return the difference of a resource, None if it equals its declaration. Raises FleetError."""
-    table = item.section.table
-    if table is None:
-        return None
-    desired: DesiredResource = table.resolve(client, read_desired(table, item.params))
-    actual = known.values.get(tuple(desired.keys.values()))
-    exists = actual is not None or table.permanent
-    if actual is None and table.permanent:
-        actual = table.values(table.pick([], desired.keys) or {})
-    if not compare(table, desired, actual):
-        return None
-    is_left = desired.present or table.permanent
-    values = after(table, desired, actual) if is_left else None
-    return ResourceDifference(table, desired.keys, values, exists)
-
-
 def undeclared(
     section: Section, items: Sequence[DeclaredItem], known: SectionReading
 ) -> list[DeclaredItem]:
@@ -137,9 +103,7 @@ def undeclared(
         is_role = any(names[0] == tag or names[0].startswith(f"{tag}.") for tag in known.tags)
         is_kept = is_marked or is_role or section.elsewhere(values) or section.built_in(keys)
         if not is_kept:
-            found.append(DeclaredItem(section, _absent(section, keys)))
+            found.append(
+                DeclaredItem(section, {**dict.fromkeys(section.spec()), **keys, "state": "absent"})
+            )
     return found
-
-
-def _absent(section: Section, keys: Mapping[str, str]) -> dict[str, Any]:
-    return {**dict.fromkeys(section.spec()), **keys, "state": "absent"}

@@ -22,11 +22,13 @@ from ..._foundation.core.texts.plan_lines import (
     describe_change,
     plan_lines,
 )
-from ..._foundation.resource.execute import after_writes
+from ..._foundation.resource.decide import after, compare, read_desired
+from ..._foundation.resource.engine import after_writes
+from ..._foundation.resource.table import DesiredResource
 from .desired import DeclaredItem, read_exact, read_items
 from .generated.sections import SECTIONS
 from .planned import PlannedReader, edits_of
-from .read import SectionReading, find_difference, read_section, undeclared
+from .read import SectionReading, read_section, undeclared
 from .sections import Section
 
 
@@ -112,16 +114,23 @@ def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) 
 
     Raises FleetError.
     """
-    if item.section.table is None:
-        preview = item.section.run(dict(item.params), client, True)
-        client.plan(item.section.edits(item.params))
+    section, table = item.section, item.section.table
+    if table is None:
+        preview = section.run(dict(item.params), client, True)
+        client.plan(section.edits(item.params))
         return PlannedItem(item, preview)
-    difference = find_difference(item, known, client)
-    if difference is None:
+    desired: DesiredResource = table.resolve(client, read_desired(table, item.params))
+    actual = known.values.get(tuple(desired.keys.values()))
+    exists = actual is not None or table.permanent
+    if actual is None and table.permanent:
+        actual = table.values(table.pick([], desired.keys) or {})
+    if not compare(table, desired, actual):
         return PlannedItem(item, _UNCHANGED)
-    preview = item.section.run(dict(item.params), client, True)
-    client.plan(edits_of(difference.table, difference.keys, difference.values))
-    return PlannedItem(item, preview, difference.exists)
+    is_left = desired.present or table.permanent
+    edits = edits_of(table, desired.keys, after(table, desired, actual) if is_left else None)
+    preview = section.run(dict(item.params), client, True)
+    client.plan(edits)
+    return PlannedItem(item, preview, exists)
 
 
 def _carried_out(changes: Sequence[PlannedItem], client: Client) -> Iterator[Result]:
@@ -147,7 +156,15 @@ def _result(
             before.setdefault(one.item.section.name, {})[one.item.name] = diff["before"]
             after.setdefault(one.item.section.name, {})[one.item.name] = diff["after"]
     values = {
-        "resources": [_describe(one) for one in planned],
+        "resources": [
+            {
+                "section": one.item.section.name,
+                "name": one.item.name,
+                "changed": one.preview.changed,
+                "plan": one.steps,
+            }
+            for one in planned
+        ],
         "report": plan_lines([_line(one) for one in planned], check_mode=check_mode),
         "plan": [step for one in changes for step in one.steps],
         "done": [step for result in results for step in result.values.get("done") or ()],
@@ -169,12 +186,3 @@ def _line(one: PlannedItem) -> PlanLine:
     if not diff["after"]:
         return PlanLine(REMOVED, label)
     return PlanLine(CHANGED, label, ", ".join(describe_change(diff["before"], diff["after"])))
-
-
-def _describe(one: PlannedItem) -> dict[str, Any]:
-    return {
-        "section": one.item.section.name,
-        "name": one.item.name,
-        "changed": one.preview.changed,
-        "plan": one.steps,
-    }

@@ -15,6 +15,8 @@ from ..._foundation.api.root import ROOT
 from ..._foundation.core.errors import AuthenticationError, FleetError, NotSupported
 from ..._foundation.core.parallel import side_by_side
 from ..._foundation.core.result import Result
+from ..._foundation.core.texts.checksum import with_checksum
+from ..._foundation.core.texts.yaml_text import lines_of, one_line
 from ..._foundation.resource.run import list_values, read_values
 from ..._infrastructure.datacenter.table import CLUSTER_OPTIONS
 from ..._infrastructure.node.apt.run import run_info as list_repositories
@@ -29,10 +31,21 @@ from .declared import ExportedSection, declared, exported_rows, without_default
 from .export_networks import export_firewall, export_sdn
 from .generated.sections import SECTIONS
 from .sections import Section
-from .text import VARIABLE, text_of
 
 _OPTIONS = next(section for section in SECTIONS if section.name == "options")
 _ONCE = frozenset(section.name for section in SECTIONS if not section.keys)
+_HEAD = """\
+---
+# The configuration of a cluster that pve.fleet.export wrote. Edit it, keep it in git, and run
+#
+#   ansible-playbook pve.fleet.cluster -e @cluster.yml
+#
+# Another export replaces this file only if it was not edited.
+"""
+_SECRETS = "# Proxmox VE does not return these secrets:"
+_NOTES = "# Not exported, because it is not in force yet:"
+_MISSING = "# NOT COMPLETE, and not to be used with cluster_exact:"
+VARIABLE = "cluster_{}"
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -50,7 +63,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     exported = {
         section.name: one for section, one in found.items() if isinstance(one, ExportedSection)
     }
-    filled = {name: _value(name, one) for name, one in exported.items() if one.items}
+    # The value of a section without keys is its only item.
+    filled = {
+        name: one.items[0] if name in _ONCE else one.items
+        for name, one in exported.items()
+        if one.items
+    }
     secrets = {name: one.secrets for name, one in exported.items()}
     notes = [note for one in exported.values() for note in one.notes]
     texts = [f"{one['section']}: {one['reason']}" for one in missing]
@@ -64,11 +82,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         ],
     }
     return Result(False, values)
-
-
-def _value(name: str, exported: ExportedSection) -> Any:
-    """Return the value of a section: its list, or its only item if the section has no keys."""
-    return exported.items[0] if name in _ONCE else exported.items
 
 
 def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSection | FleetError:
@@ -107,8 +120,10 @@ def _settings(nodes: Sequence[str], client: Client) -> ExportedSection:
 
 
 def _networks(nodes: Sequence[str], client: Client) -> ExportedSection:
-    readings = {node: list_interfaces({"node": node}, client).values for node in nodes}
-    found = [{"node": node, "interfaces": one["interfaces"]} for node, one in readings.items()]
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        interfaces = list_interfaces({"node": node}, client).values["interfaces"]
+        found.append({"node": node, "interfaces": interfaces})
     return ExportedSection(found, [])
 
 
@@ -185,3 +200,23 @@ _READERS: Mapping[str, Callable[[Sequence[str], Client], ExportedSection]] = {
     "ceph_pools": _ceph_pools,
     "volumes": _volumes,
 }
+
+
+def text_of(
+    sections: Mapping[str, Any],
+    secrets: Mapping[str, Sequence[str]],
+    missing: Sequence[str],
+    notes: Sequence[str] = (),
+) -> str:
+    """Return the text of a cluster file. The same cluster has the same text in each run."""
+    lines = [*_comment(_MISSING, missing), *_comment(_NOTES, notes)]
+    for name, value in sections.items():
+        lines.append("")
+        lines += _comment(_SECRETS, secrets.get(name, ()))
+        lines += lines_of({VARIABLE.format(name): value})
+    rest = "\n".join([*lines, ""])
+    return with_checksum(f"{_HEAD}{rest}", _HEAD)
+
+
+def _comment(head: str, texts: Sequence[str]) -> list[str]:
+    return [head, *(f"# - {one_line(text)}" for text in texts)] if texts else []

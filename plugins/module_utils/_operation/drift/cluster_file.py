@@ -17,8 +17,7 @@ from ..cluster_file.desired import DeclaredItem, read_exact, read_items
 from ..cluster_file.planned import PlannedReader
 from ..cluster_file.read import SectionReading
 from ..cluster_file.run import PlannedItem, items_in_order, plan_item
-from ..tasks.query import MAX_TASKS, TaskQuery
-from ..tasks.read import found_in, read_tasks
+from ..tasks.read import MAX_TASKS, TaskQuery, found_in, read_tasks
 from .changed_by import ALL_TYPES, TYPES, described, last_task_of, logins_in
 from .compare import BLIND
 from .ignore import IgnorePatterns
@@ -64,7 +63,12 @@ def add_cluster(
     try:
         _add_tasks(differing, client)
         if any(one.last_task is None for one in differing):
-            _add_logins(reading, client)
+            # Any of the users that logged in may have changed it without a task.
+            rows = client.get(
+                "cluster", "log", params={"max": _LINES}, attempted="Could not read the cluster log"
+            )
+            for user, time in sorted(logins_in(rows or []).items()):
+                reading.logins.append(LastLogin(reading.site, user, iso(time)))
     except FleetError as error:
         reading.warnings.append(f"It is unknown who changed the cluster: {error.message}")
 
@@ -136,17 +140,10 @@ def _name_in(row: Any) -> str | None:
 def add_resource(reading: DriftReading, resource: ClusterResource, ignored: IgnorePatterns) -> None:
     """Add a resource without its ignored differences."""
     names = (f"{resource.section}/{resource.name}".lower(),)
-    if resource.status != IN_SYNC and ignored.vm(names):
-        reading.ignored += 1
-        return
-    reading.cluster.append(resource)
-    kept = [one for one in resource.options if not ignored.option(names, one.option)]
-    dropped = len(resource.options) - len(kept)
-    if not dropped:
-        return
-    reading.ignored += dropped
-    resource.options = kept
-    if not kept and resource.status == DRIFTED:
+    has_ignored = reading.drop_ignored(resource, names, ignored)
+    if has_ignored is not None:
+        reading.cluster.append(resource)
+    if has_ignored and not resource.options and resource.status == DRIFTED:
         resource.status = IN_SYNC
 
 
@@ -160,12 +157,3 @@ def _add_tasks(differing: list[ClusterResource], client: Client) -> None:
     tasks = found_in(answers, MAX_TASKS)
     for one in differing:
         one.last_task = described(last_task_of(one.section, one.name, tasks))
-
-
-def _add_logins(reading: DriftReading, client: Client) -> None:
-    """Add the last login of each user, because any of them may have changed it without a task."""
-    rows = client.get(
-        "cluster", "log", params={"max": _LINES}, attempted="Could not read the cluster log"
-    )
-    for user, time in sorted(logins_in(rows or []).items()):
-        reading.logins.append(LastLogin(reading.site, user, iso(time)))

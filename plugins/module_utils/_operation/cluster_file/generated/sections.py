@@ -50,13 +50,11 @@ from ...._infrastructure.datacenter.ha.rule import HA_RULE
 from ...._infrastructure.datacenter.ha.run import run_resource, run_rule
 from ...._infrastructure.datacenter.mapping import MAPPING
 from ...._infrastructure.datacenter.metric_server import METRIC_SERVER
-from ...._infrastructure.datacenter.notification.endpoint import ENDPOINT, run_endpoint
-from ...._infrastructure.datacenter.notification.matcher import MATCHER
+from ...._infrastructure.datacenter.notification import ENDPOINT, MATCHER, run_endpoint
 from ...._infrastructure.datacenter.replication import REPLICATION, run_replication
 from ...._infrastructure.datacenter.table import CLUSTER_OPTIONS
 from ...._infrastructure.node.apt.run import run as run_apt_repository
-from ...._infrastructure.node.identity.acme_account import ACME_ACCOUNT
-from ...._infrastructure.node.identity.acme_plugin import ACME_PLUGIN
+from ...._infrastructure.node.identity.acme_account import ACME_ACCOUNT, ACME_PLUGIN
 from ...._infrastructure.node.identity.certificate import run_certificate
 from ...._infrastructure.node.identity.subscription import SUBSCRIPTION
 from ...._infrastructure.node.network.run import run as run_node_network
@@ -71,14 +69,13 @@ from ...._tenants.access.acl import ACL
 from ...._tenants.access.group import GROUP
 from ...._tenants.access.login.token import run_declared
 from ...._tenants.access.pool import POOL
-from ...._tenants.access.realms.realm_config import REALM_CONFIG
+from ...._tenants.access.realms.realm import REALM_CONFIG
 from ...._tenants.access.realms.sync_job import REALM_SYNC_JOB
 from ...._tenants.access.role import ROLE
-from ...._tenants.access.run_user import run_user
 from ...._tenants.access.token import TOKEN
-from ...._tenants.access.user import USER
+from ...._tenants.access.user import USER, run_user
 from ...._tenants.firewall.run import run as run_firewall
-from ..networks import arrange_firewall, edits_of_firewall, edits_of_interfaces, edits_of_sdn
+from ..planned import arrange_firewall, edits_of_firewall, edits_of_interfaces, edits_of_sdn
 from ..sections import Section, edits_of_account, is_built_in_role, is_placement, named, of_table
 
 SECTIONS: tuple[Section, ...] = (
