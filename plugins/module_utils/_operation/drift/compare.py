@@ -22,10 +22,10 @@ from ..._foundation.core.errors import (
 from ..._guests.fleet.backup_jobs import declared_guest
 from ..._guests.fleet.plan import PlannedGuest
 from ..._guests.guest.flow.flow import GuestPlan
-from ..._guests.guest.plan.origin import find_older_image, require_origin
+from ..._guests.guest.plan.origin import find_hidden_source, find_older_image, require_origin
 from ..._guests.kinds.hardware import DesiredGuest
 from ..._guests.kinds.model import Actual
-from ..._guests.kinds.words import VM, kind_name
+from ..._guests.kinds.words import kind_name
 from ..._protection.backup.job.declared import Jobs, difference
 from .model import (
     DRIFTED,
@@ -59,7 +59,18 @@ _BESIDE = frozenset(("node", "pool", "status", "cloud_init_drive", "vmid"))
 
 def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> ComparedGuest:
     """Return the differences of a VM. `cluster` contains the templates that sources name."""
-    found = _identity(planned)
+    desired = planned.item.desired
+    found = ComparedGuest(
+        name=desired.guest.name or "",
+        tenant=desired.guest.tenant or "",
+        site=planned.item.site,
+        kind=kind_name(planned.item.kind.kind.type),
+        vmid=desired.guest.vmid,
+    )
+    if planned.found is not None:
+        found.vmid = planned.found.vmid
+        found.node = planned.found.node
+        found.name = found.name or planned.found.own_name
     vm_plan = planned.vm_plan
     if planned.error is not None:
         found.status = _status_of_error(planned, planned.error)
@@ -71,26 +82,10 @@ def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> Compa
         _add_plan(found, planned.item.desired, vm_plan)
     if cluster is not None and found.status in _COMPARED:
         _add_image(found, planned, cluster)
-        found.reason = found.reason or _hidden_source(planned, cluster)
+        source = planned.item.desired.guest.source
+        hidden = find_hidden_source(source, planned.actual, cluster) if planned.actual else None
+        found.reason = found.reason or (hidden and f"its {hidden}")
     return found
-
-
-def _hidden_source(planned: PlannedGuest, cluster: ClusterState) -> str | None:
-    """Return a sentence about a source that is not visible, or None. A name of a container's source
-    can be a file, which the cluster state does not contain.
-    """
-    source, is_vm = planned.item.desired.guest.source, planned.item.kind.kind.type == VM.type
-    if source is None or planned.actual is None:
-        return None
-    if source.vmid is not None:
-        is_visible = source.vmid in cluster.vms
-    else:
-        names = {row.own_name for row in cluster.vms.values()}
-        is_visible = not is_vm or source.name is None or source.name in names
-    if is_visible:
-        return None
-    label = source.name or source.vmid
-    return f"its source {label} is not visible: it was removed, or the login may not see it"
 
 
 def _add_refused(
@@ -122,11 +117,9 @@ def _add_image(found: ComparedGuest, planned: PlannedGuest, cluster: ClusterStat
     older = find_older_image(planned.item.desired.guest.source, actual, cluster)
     if older is None:
         return
-    difference = OptionDifference(SOURCE, wanted=older.wanted, actual=older.actual, pending=None)
-    is_only_image = found.status == IN_SYNC
-    found.options.append(difference)
+    found.options.append(OptionDifference(SOURCE, older.wanted, older.actual, None))
     found.options.sort(key=lambda option: option.option)
-    if is_only_image:
+    if found.status == IN_SYNC:
         found.status = OUTDATED
 
 
@@ -156,30 +149,10 @@ def seems_gone(planned: PlannedGuest, found: ComparedGuest) -> bool:
     return is_absent and found.status == IN_SYNC
 
 
-def _identity(planned: PlannedGuest) -> ComparedGuest:
-    """Return the identity of the VM, with its VMID and node if it exists."""
-    desired = planned.item.desired
-    found = ComparedGuest(
-        name=desired.guest.name or "",
-        tenant=desired.guest.tenant or "",
-        site=planned.item.site,
-        kind=kind_name(planned.item.kind.kind.type),
-        vmid=desired.guest.vmid,
-    )
-    if planned.found is not None:
-        found.vmid = planned.found.vmid
-        found.node = planned.found.node
-        found.name = found.name or planned.found.own_name
-    return found
-
-
 def _status_of_error(planned: PlannedGuest, error: FleetError) -> str:
     """Return C(missing) for a VM that does not exist and cannot be created, else C(unknown)."""
-    if planned.found is not None:
-        return UNKNOWN
-    if isinstance(error, BLIND):
-        return UNKNOWN
-    if planned.item.desired.guest.state == "absent":
+    is_absent = planned.item.desired.guest.state == "absent"
+    if planned.found is not None or is_absent or isinstance(error, BLIND):
         return UNKNOWN
     return MISSING
 
@@ -235,22 +208,14 @@ def _differences(
     """
     changed = {*before, *after} - {_ACTION}
     target = actual.kind.formatted(actual.target)
-    live = target
-    if actual.running:
-        live = actual.kind.formatted(actual.live)
+    live = actual.kind.formatted(actual.live) if actual.running else target
     keys = live.keys() | target.keys()
     waiting = {key for key in keys if live.get(key) != target.get(key)}
     found: list[OptionDifference] = []
     for key in sorted(changed | (waiting & _named(desired))):
-        wanted = target.get(key)
-        if key in changed:
-            wanted = after.get(key)
-        actually = live.get(key)
-        if key in _BESIDE:
-            actually = before.get(key)
-        pending = None
-        if key in waiting:
-            pending = {"value": target.get(key)}
+        wanted = after.get(key) if key in changed else target.get(key)
+        actually = before.get(key) if key in _BESIDE else live.get(key)
+        pending = {"value": target.get(key)} if key in waiting else None
         found.append(OptionDifference(key, wanted, actually, pending))
     return found
 

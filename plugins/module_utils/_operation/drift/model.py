@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._guests.kinds.words import VIRTUAL_MACHINE
 from ..._tenants.tenant.model import Tenant
-from .ignore import IgnorePatterns
+from .ignore import IgnorePatterns, Names
 
 IN_SYNC = "in_sync"
 DRIFTED = "drifted"
@@ -136,6 +136,22 @@ class DriftReading:
     logins: list[LastLogin] = field(default_factory=list)
     ignored: int = 0
     warnings: list[str] = field(default_factory=list)
+
+    def drop_ignored(
+        self, found: ComparedGuest | ClusterResource, names: Names, patterns: IgnorePatterns
+    ) -> bool | None:
+        """Drop and count the ignored differences of an object, which has these names.
+
+        Return whether there were any, None if the whole object is ignored.
+        """
+        if found.status != IN_SYNC and patterns.vm(names):
+            self.ignored += 1
+            return None
+        kept = [one for one in found.options if not patterns.option(names, one.option)]
+        dropped = len(found.options) - len(kept)
+        self.ignored += dropped
+        found.options = kept
+        return dropped > 0
 
 
 @dataclass(frozen=True)

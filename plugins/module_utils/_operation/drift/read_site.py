@@ -2,57 +2,66 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read one site and plan its VMs as module vms does. Nothing is written."""
+"""Reads one site, plans its VMs as module vms does, and compares their HA rules with the estate.
+Nothing is written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ..._foundation.cluster.drill.copies import is_marked
 from ..._foundation.cluster.find.restoring import find_restored, seems_bare
 from ..._foundation.cluster.find.visible import probe_vmid, require_visible
-from ..._foundation.cluster.quota import KINDS, Limits, QuotaFigures, total
-from ..._foundation.cluster.state import query_nodes
-from ..._foundation.cluster.tenant import PREFIX
-from ..._foundation.core.errors import FleetError
+from ..._foundation.cluster.quota import KINDS, total
+from ..._foundation.cluster.state import ClusterState, VmRow, query_nodes
+from ..._foundation.cluster.tenant import PREFIX, owns, tenant_of, tenant_tag
+from ..._foundation.core.errors import FleetError, PermissionDenied
 from ..._foundation.core.parallel import side_by_side
+from ..._foundation.resource.run import TableResource
 from ..._guests.fleet.items import Estate, VmItem
 from ..._guests.fleet.placement_rules import PlacementKeeper
 from ..._guests.fleet.plan import FleetPlanner, PlannedGuest, vmids_of, with_leaving
 from ..._guests.guest.create.quota_race import read_usage
-from ..._guests.guest.registry import CONTAINERS, VMS, ListKind
+from ..._guests.guest.registry import CONTAINERS, VMS
 from ..._guests.kinds.model import Guest
+from ..._guests.kinds.words import kind_name
+from ..._infrastructure.datacenter.ha.rule import HA_RULE
 from ..._protection.backup.job.declared import Jobs
 from ..._protection.backup.job.maintain import read_jobs
-from ..tasks.query import MAX_TASKS, TaskQuery
-from ..tasks.read import found_in, read_removals, read_tasks
+from ..tasks.read import MAX_TASKS, TaskQuery, found_in, read_removals, read_tasks
 from ..tasks.row import TaskRow, is_of_earlier_guest
 from .changed_by import described
-from .cluster_file import add_cluster
-from .compare import add_backup, compare, has_creation_marker, seems_gone, status_of
+from .cluster_file import add_cluster, add_resource, differences
+from .compare import BLIND, add_backup, compare, has_creation_marker, seems_gone, status_of
 from .ignore import IgnorePatterns, names_of
 from .model import (
     DRIFTED,
     IN_SYNC,
+    MISSING,
     OUTDATED,
     PENDING,
     UNKNOWN,
     UNWANTED,
+    ClusterResource,
     ComparedGuest,
     DriftReading,
     DriftScope,
+    OfflineNode,
     QuotaUse,
     UnlistedGuest,
 )
-from .placement import add_placement
 from .tenants import add_tenants
-from .unlisted import describe_unlisted, silent_nodes, unlisted
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
+
 # Tasks that do not change the VM: consoles and backups.
 _HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
+_VERBS = "start stop shutdown reboot reset suspend resume pause".split()
+_POWER = frozenset(f"{kind}{verb}" for kind in ("qm", "vz", "ha") for verb in _VERBS)
 # Statuses of existing VMs that differ.
 _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
 
@@ -85,7 +94,10 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     """
     reading = DriftReading(site)
     try:
-        planner = FleetPlanner(client, check_mode=True, lists=_lists_of(estate))
+        # Containers are compared only if the estate lists them.
+        is_mixed = estate.params.get(CONTAINERS.option) is not None
+        lists = [VMS, CONTAINERS] if is_mixed else [VMS]
+        planner = FleetPlanner(client, check_mode=True, lists=lists)
         located = planner.locate(estate.items)
         plans = with_leaving(planner.plan_located(located), planner.leaving)
     except FleetError as error:
@@ -99,7 +111,14 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     _find_hidden(client, planner, plans, vms)
     _add_backups(client, estate, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
-        _add(reading, vm, scope.ignored, has_creation_marker(planned))
+        names = names_of(vm.name, vm.tenant, vm.vmid)
+        has_ignored = reading.drop_ignored(vm, names, scope.ignored)
+        if has_ignored is not None:
+            reading.vms.append(vm)
+        if has_ignored:
+            vm.status = status_of(vm.options)
+            if vm.status == IN_SYNC and has_creation_marker(planned):
+                vm.status = DRIFTED  # a run would finish its creation
     if scope.unlisted:
         prefix = str(estate.params.get("tenant_prefix") or PREFIX)
         _add_unlisted(reading, client, planner, plans, scope, prefix)
@@ -108,13 +127,6 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     _add_quotas(reading, client, planner, estate.items)
     _add_tasks(reading, client, planner)
     return reading
-
-
-def _lists_of(estate: Estate) -> list[ListKind]:
-    """Return the kinds of guests to compare: containers only if the estate lists them."""
-    if estate.params.get(CONTAINERS.option) is None:
-        return [VMS]
-    return [VMS, CONTAINERS]
 
 
 def _find_hidden(
@@ -159,25 +171,6 @@ def _add_backups(
         add_backup(vm, planned, jobs)
 
 
-def _add(
-    reading: DriftReading, vm: ComparedGuest, ignored: IgnorePatterns, in_creation: bool
-) -> None:
-    """Add a VM without its ignored differences. A VM `in_creation` is never in sync."""
-    names = names_of(vm.name, vm.tenant, vm.vmid)
-    if vm.status != IN_SYNC and ignored.vm(names):
-        reading.ignored += 1
-        return
-    reading.vms.append(vm)
-    kept = [one for one in vm.options if not ignored.option(names, one.option)]
-    dropped = len(vm.options) - len(kept)
-    if dropped:
-        reading.ignored += dropped
-        vm.options = kept
-        vm.status = status_of(kept)
-        if in_creation and vm.status == IN_SYNC:
-            vm.status = DRIFTED
-
-
 def _add_unlisted(
     reading: DriftReading,
     client: Client,
@@ -208,26 +201,25 @@ def _add_unlisted(
 
 
 def _add_tasks(reading: DriftReading, client: Client, planner: FleetPlanner) -> None:
-    """Add the last task of each VM that differs; `last_task` stays None if no task is known."""
+    """Add the last task of each VM that differs; `last_task` stays None if no task is known. A start
+    or stop explains only a difference of the status.
+    """
     existing = [vm for vm in reading.vms if vm.status in _EXISTING]
     differing: list[ComparedGuest | UnlistedGuest] = [*reading.unlisted, *existing]
     if not differing:
         return
-    tasks = _last_tasks(client, planner)
-    for one in differing:
-        one.last_task = described(tasks.get(one.vmid or 0))
-
-
-def _last_tasks(client: Client, planner: FleetPlanner) -> dict[int, TaskRow]:
-    """Return the newest task that may have changed each VM, by VMID."""
     nodes = [name for name, node in planner.cluster.nodes.items() if node.online]
     removals = read_removals(client, nodes)
     answers = read_tasks(client, nodes, TaskQuery(limit=MAX_TASKS), _may_change)
-    found: dict[int, TaskRow] = {}
+    last: dict[tuple[int, bool], TaskRow] = {}
     for task in found_in(answers, MAX_TASKS):
         if task.vmid is not None and not is_of_earlier_guest(task, removals):
-            found.setdefault(task.vmid, task)
-    return found
+            last.setdefault((task.vmid, True), task)
+            if task.type not in _POWER:
+                last.setdefault((task.vmid, False), task)
+    for one in differing:
+        is_power = isinstance(one, UnlistedGuest) or any(o.option == "status" for o in one.options)
+        one.last_task = described(last.get((one.vmid or 0, is_power)))
 
 
 def _may_change(task: TaskRow) -> bool:
@@ -250,13 +242,90 @@ def _add_quotas(
             reading.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
             continue
         limits = by_tenant[tenant].limits or {}
-        reading.quotas += _use_of(tenant, reading.site, limits, total(usage.values()))
+        used = total(usage.values())
+        for kind in KINDS:
+            limit, in_use = limits.get(kind), getattr(used, kind)
+            if limit is not None:
+                is_over = in_use > limit
+                use = QuotaUse(tenant, reading.site, kind, in_use, limit, exceeded=is_over)
+                reading.quotas.append(use)
 
 
-def _use_of(tenant: str, site: str, limits: Limits, used: QuotaFigures) -> list[QuotaUse]:
-    found: list[QuotaUse] = []
-    for kind in KINDS:
-        limit, in_use = limits.get(kind), getattr(used, kind)
-        if limit is not None:
-            found.append(QuotaUse(tenant, site, kind, in_use, limit, exceeded=in_use > limit))
+def unlisted(
+    cluster: ClusterState, listed: Collection[int], tenants: Collection[str], prefix: str
+) -> list[VmRow]:
+    """Return the VMs that are not in the estate, sorted by VMID.
+
+    Templates and copies of drills are omitted. With `tenants`, only the VMs of these tenants.
+    """
+    others = [cluster.vms[vmid] for vmid in sorted(cluster.vms.keys() - set(listed))]
+    guests = [row for row in others if not row.template and not is_marked(row.tags)]
+    return [row for row in guests if _is_of(row, tenants, prefix)]
+
+
+def _is_of(row: VmRow, tenants: Collection[str], prefix: str) -> bool:
+    if not tenants:
+        return True
+    tags = [tenant_tag(tenant, prefix) for tenant in tenants]
+    return any(owns(tag, row.tags, prefix) for tag in tags)
+
+
+def describe_unlisted(row: VmRow, site: str, prefix: str) -> UnlistedGuest:
+    """Return a VM that is not in the estate, for the report."""
+    tenant, _why = tenant_of(row.tags, prefix)
+    return UnlistedGuest(
+        name=row.own_name,
+        tenant=tenant or "",
+        site=site,
+        vmid=row.vmid,
+        node=row.node,
+        power=row.status,
+        kind=kind_name(row.type),
+    )
+
+
+def silent_nodes(cluster: ClusterState, site: str) -> list[OfflineNode]:
+    """Return the nodes whose VMs cannot be read, sorted by name."""
+    offline = sorted(name for name, node in cluster.nodes.items() if not node.online)
+    return [OfflineNode(site, name, f"node {name} is offline") for name in offline]
+
+
+RULES, RESOURCES = "ha_rules", "ha_resources"
+_WHOLE = "placement"
+
+
+def add_placement(reading: DriftReading, keeper: PlacementKeeper, ignored: IgnorePatterns) -> None:
+    """Add each rule and resource that differs, under the sections of a cluster file.
+
+    Two requests if a guest of the estate sets C(keep). Without the privilege to read HA rules, only
+    a warning is added.
+    """
+    try:
+        plan = keeper.plan()
+    except PermissionDenied as error:
+        reading.warnings.append(f"HA rules of placement.keep were not compared: {error.message}")
+        return
+    except FleetError as error:
+        status = UNKNOWN if isinstance(error, BLIND) else DRIFTED
+        found = ClusterResource(reading.site, RULES, _WHOLE, status, error.message)
+        add_resource(reading, found, ignored)
+        return
+    for one in plan.resources:
+        add_resource(reading, differing(one, reading.site), ignored)
+    reading.warnings += plan.warnings
+
+
+def differing(one: TableResource, site: str) -> ClusterResource:
+    """Return a rule or a resource that differs, as the report shows it (pure)."""
+    section = RULES if one.table is HA_RULE else RESOURCES
+    name = "/".join(one.desired.keys.values())
+    found = ClusterResource(site, section, name, _status_of(one))
+    found.steps = one.plan.summaries
+    found.options = differences({"before": one.plan.before, "after": one.plan.after})
     return found
+
+
+def _status_of(one: TableResource) -> str:
+    if not one.desired.present:
+        return UNWANTED
+    return MISSING if one.actual is None else DRIFTED

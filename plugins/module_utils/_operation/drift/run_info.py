@@ -19,6 +19,7 @@ from ..._foundation.spec.fleet import fleet_spec, with_defaults
 from ..._foundation.spec.generated.cluster import cluster_spec
 from ..._guests.fleet.items import read_estate
 from ..._guests.fleet.listed import read_tenants
+from ..._guests.fleet.over_sites.auto import at_known_sites
 from ..._guests.fleet.secrets import fleet_secrets
 from ..cluster_file.desired import secrets_in as cluster_secrets
 from .cluster_file import require_valid
@@ -49,12 +50,12 @@ def run_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Do the same at several sites in parallel; `clients` pairs names of sites with a client."""
-    wanted = with_defaults(fleet_spec(), dict(params))
+    wanted = at_known_sites(with_defaults(fleet_spec(), dict(params)), clients)
     scope = read_scope(wanted)
 
     def one(part: SiteClient) -> DriftReading:
         names, client = part
-        sites = list(names) or None
+        sites = list(names) or wanted.get("of_sites") or None
         # read without a client, so the list of VMs is known even if the site is down
         estate = read_estate(wanted, None, sites) if has_guests(wanted) else None
         return read_site(estate, client, scope, names)

@@ -41,8 +41,10 @@ def read_networked(
         if chosen and name not in chosen:
             continue
         tenant = described_tenant(name, settings, prefix)
-        if tenant.networking is not None:
-            found.setdefault(settings.get("site") or "", []).append(tenant)
+        if tenant.networking is None:
+            continue
+        for site in settings.get("sites") or [settings.get("site") or ""]:
+            found.setdefault(site, []).append(tenant)
     return found
 
 

@@ -2,44 +2,59 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report on drift as lines for people (pure)."""
+"""The report on drift as lines for people (pure): the lines of the plan that removes the drift."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._foundation.cluster.quota import format_figures
-from ..._foundation.core.quantities import MIB, read_size, readable_sizes
+from ..._foundation.core.texts.plan_lines import (
+    CHANGED,
+    CREATED,
+    FAILED,
+    KEPT,
+    REMOVED,
+    PlanLine,
+    change_lines,
+    describe_change,
+    short_value,
+)
 from ..._guests.guest.plan.origin import origins
 from ..._guests.kinds.words import CT
-from .model import IN_SYNC, SOURCE
+from .model import DRIFTED, IN_SYNC, MISSING, PENDING, SOURCE, UNKNOWN, UNWANTED
 
 Row = Mapping[str, Any]
-# Options that are a number of MiB.
-_IN_MIB = ("memory", "balloon", "swap")
+_ACTIONS = {
+    MISSING: CREATED,
+    DRIFTED: CHANGED,
+    PENDING: CHANGED,
+    UNWANTED: REMOVED,
+    UNKNOWN: FAILED,
+}
 
 
 def lines_of(document: Row) -> list[str]:
     """Return the lines of a report; VMs in sync without a reason are only counted."""
-    lines = [_headline(document)]
-    for row in document["sites"]:
+    changes = [line for _row, line in differences(document)]
+    quotas = map(_quota, document["quotas"])
+    return [_headline(document), *change_lines(changes), *quotas, *map(_login, document["logins"])]
+
+
+def differences(document: Row) -> Iterator[tuple[Row, PlanLine]]:
+    """Yield each row of a report that is not in sync, with its line."""
+    for row in (*document["sites"], *document["nodes"]):
         if row["reason"]:
-            lines.append(f"unknown: {_place(row)}: {_one_line(row['reason'])}")
-    for row in document["nodes"]:
-        lines.append(f"unknown: {_place(row)}: {_one_line(row['reason'])}")
+            yield row, PlanLine(FAILED, _place(row), f"unknown: {row['reason']}")
     for row in document["vms"]:
         if row["status"] != IN_SYNC or row["reason"]:
-            lines += _difference(_label(row), row)
+            yield row, _difference(_label(row), row)
     for row in document["unlisted"]:
-        lines.append(f"{_label(row)}: not in the estate{_who(row)}")
-    lines += map(_quota, document["quotas"])
+        yield row, PlanLine(KEPT, _label(row), "not in the estate", _last_task(row))
     for row in document["cluster"]:
         if row["status"] != IN_SYNC:
-            lines += _difference(_label_of_resource(row), row)
-    lines += map(_login, document["logins"])
-    return lines
+            yield row, _difference(_label_of_resource(row), row)
 
 
 def _headline(document: Row) -> str:
@@ -61,13 +76,34 @@ def _place(row: Row) -> str:
     return ", ".join(names) or "the cluster"
 
 
-def _difference(label: str, row: Row) -> list[str]:
-    """Return the lines about a VM or a resource: its differences, or else the steps of a run."""
-    lines = [f"{label}: {row['status']}{_who(row)}"]
-    if row["reason"]:
-        lines.append(f"    {_one_line(row['reason'])}")
-    options = list(map(_option, row["options"]))
-    return lines + (options or [f"    {_one_line(step)}" for step in row["steps"]])
+def _difference(label: str, row: Row) -> PlanLine:
+    """Return the line about a guest or a resource: its differences, or else the steps of a run."""
+    options = {one["option"]: one for one in row["options"]}
+    source = options.pop(SOURCE, None)
+    actual = {name: one["actual"] for name, one in options.items()}
+    wanted = {name: one["wanted"] for name, one in options.items()}
+    waiting = [name for name, one in options.items() if one["pending"] == {"value": one["wanted"]}]
+    changes = describe_change(actual, wanted, waiting)
+    for name, one in options.items():
+        if one["pending"] is not None and name not in waiting:
+            changes.append(
+                f"{name} {short_value(name, one['pending']['value'])} waits for a reboot"
+            )
+    details = [row["reason"]] if row["reason"] else []
+    if source is not None:
+        details.append(_image(source))
+    if not options:
+        details += row["steps"]
+    action = _ACTIONS.get(row["status"], KEPT)
+    reason = ", ".join(changes) or row["status"]
+    return PlanLine(action, label, reason, (*details, *_last_task(row)))
+
+
+def _image(source: Row) -> str:
+    actual, wanted = origins(source["actual"]), origins(source["wanted"])
+    noun = "image" if "@" in actual else "template"
+    fact = f"it was cloned from {noun} {actual}, and the source is {wanted} now"
+    return f"source: {fact}; a run does not replace the VM"
 
 
 def _label_of_resource(row: Row) -> str:
@@ -90,63 +126,13 @@ def _label(row: Row) -> str:
     return f"{label} ({', '.join(places)})"
 
 
-def _who(row: Row) -> str:
-    """Return who started the last task of a VM, and when."""
+def _last_task(row: Row) -> tuple[str, ...]:
+    """Return who started the last task of a guest or resource, and when."""
     task = row["last_task"]
     if task is None:
-        return ""
-    who = task["user"]
-    if task["token"]:
-        who = f"{who}!{task['token']}"
-    what = f"last task {task['type']} by {who}"
-    return f"; {what} at {task['started']}, {task['status']}"
-
-
-def _option(option: Row) -> str:
-    name = option["option"]
-    if name == SOURCE:
-        actual, wanted = origins(option["actual"]), origins(option["wanted"])
-        noun = "image" if "@" in actual else "template"
-        fact = f"it was cloned from {noun} {actual}, and the source is {wanted} now"
-        return f"    source: {fact}; a run does not replace the VM"
-    words = ["wanted", "actual"]
-    values = [option["wanted"], option["actual"]]
-    if option["pending"] is not None:
-        words.append("pending")
-        values.append(option["pending"]["value"])
-    pairs = [f"{word} {text}" for word, text in zip(words, _texts(name, values), strict=True)]
-    return f"    {name}: {', '.join(pairs)}"
-
-
-def _texts(option: str, values: list[Any]) -> list[str]:
-    """Return the values of an option as readable texts; different sizes have different texts."""
-    sizes = [_size(option, value) for value in values]
-    readable = iter(readable_sizes(*(size for size in sizes if size is not None)))
-    texts: list[str] = []
-    for value, size in zip(values, sizes, strict=True):
-        if size is None:
-            texts.append(_in_one_line(value))
-        elif isinstance(value, Mapping):
-            texts.append(_in_one_line({**value, "size": next(readable)}))
-        else:
-            texts.append(next(readable))
-    return texts
-
-
-def _size(option: str, value: Any) -> int | None:
-    """Return the bytes of a value: of memory in MiB, or of a volume with its size in PVE's form."""
-    if option in _IN_MIB and isinstance(value, int):
-        return value * MIB
-    if isinstance(value, Mapping) and isinstance(value.get("size"), str):
-        return read_size(value["size"])
-    return None
-
-
-def _in_one_line(value: Any) -> str:
-    """Return a value on one line; a text of a tenant may contain line breaks."""
-    if value is None:
-        return "not set"
-    return json.dumps(value, sort_keys=True)
+        return ()
+    who = f"{task['user']}!{task['token']}" if task["token"] else task["user"]
+    return (f"last task {task['type']} by {who} at {task['started']}, {task['status']}",)
 
 
 def _quota(row: Row) -> str:
@@ -157,7 +143,3 @@ def _quota(row: Row) -> str:
     if row["exceeded"]:
         text = f"{text}, exceeded"
     return text
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
