@@ -10,7 +10,7 @@ DOCUMENTATION = r"""
 name: notification
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Turn notifications of Proxmox VE into events
 description:
   - Turns the notifications that Proxmox VE sends to a webhook into the events of event source

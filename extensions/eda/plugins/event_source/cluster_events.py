@@ -10,7 +10,7 @@ DOCUMENTATION = r"""
 name: cluster_events
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Events of Proxmox VE
 description:
   - Watches one or several Proxmox VE clusters and reports new and ended tasks, guests that appear,
