@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Follow sites: read each at its interval, and deliver each new event once."""
+"""The event source: its options; read each site at its interval, and deliver each new event once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..._foundation.cluster.quota import Limits, read_limits
+from ..._foundation.cluster.tenant import PREFIX
+from ..._foundation.core import validate
+from ..._foundation.core.arguments.options import parse_options
 from ..._foundation.core.retry import Backoff
 from ..._foundation.entry.sites_file import read_sites_file
+from ..._foundation.spec.fleet import with_defaults
+from ..._foundation.spec.generated.cluster_events import cluster_events_spec
+from ..._foundation.spec.generated.connection import connection_spec
+from ..._foundation.spec.generated.drift_info import drift_info_spec
 from ..inventory.sites import open_clients
 from .advance import advance
-from .event import Event, without_secrets
+from .event import without_secrets
 from .model import EventOptions, EventReading
-from .options import read_options
 from .read_site import read_site
 from .store import PositionStore
 
@@ -31,6 +38,10 @@ _LOG = logging.getLogger("pve.fleet.events")
 _MAX_THREADS = 64
 # Seconds between two checks of the queue, and checks until the next event is offered anyway.
 _PAUSE, _ATTEMPTS = 0.01, 1000
+_HOUR = 3600
+_WHAT = "The options of the event source were refused"
+# Keys that ansible-rulebook adds to the arguments of a source.
+_OF_THE_CALLER = ("eda_feedback_queue",)
 
 
 class EventQueue(Protocol):
@@ -136,16 +147,11 @@ class Follower:
         async with self._turn:
             for place, event in self._store.undelivered(site):
                 if event["id"] not in self._offered:
-                    await self._queue.put(_copy(event))
+                    await self._queue.put(dict(event))  # its receiver may change it
                     self._offered.add(event["id"])
                 if await _is_taken(self._queue):
                     self._store.mark_delivered(site, place)
                     self._offered.discard(event["id"])
-
-
-def _copy(event: Event) -> Event:
-    """Return an event that its receiver may change."""
-    return dict(event)
 
 
 async def _is_taken(queue: EventQueue) -> bool:
@@ -156,3 +162,66 @@ async def _is_taken(queue: EventQueue) -> bool:
             return True
         await asyncio.sleep(_PAUSE)
     return False
+
+
+def read_options(given: Mapping[str, Any]) -> tuple[EventOptions, dict[str, Any], str]:
+    """Return the options of the source and of the connection, and the path of the position
+    (pure).
+
+    Raises ValidationFailed.
+    """
+    named = {name: value for name, value in given.items() if name not in _OF_THE_CALLER}
+    own = cluster_events_spec()
+    options = parse_options({**connection_spec(), **own}, named, _WHAT)
+    login = {name: value for name, value in options.items() if name not in own}
+    max_age = None
+    if options.get("backup_max_age") is not None:
+        max_age = _between("backup_max_age", options, 1, 24 * 366) * _HOUR
+    wanted = EventOptions(
+        interval=_between("interval", options, 1, 86400),
+        slow_interval=_between("slow_interval", options, 60, 30 * 86400),
+        longest_pause=_between("longest_pause", options, 1, 86400),
+        prefix=options["tenant_prefix"] or PREFIX,
+        storage_limit=_between("storage_limit", options, 1, 100),
+        quota_limit=_between("quota_limit", options, 1, 1000),
+        quotas=_quotas(options),
+        max_age=max_age,
+        drift=_drift(options),
+    )
+    path = str(options["state_file"] or "")
+    if not path.strip():
+        raise validate.refused("state_file", path, "is empty", "Give the path of a file")
+    return wanted, login, path
+
+
+def _between(name: str, options: Mapping[str, Any], minimum: float, maximum: float) -> float:
+    value = float(options[name])
+    if not minimum <= value <= maximum:
+        step = f"Give a number from {minimum:g} to {maximum:g}"
+        raise validate.refused(name, options[name], "is out of range", step)
+    return value
+
+
+def _quotas(options: Mapping[str, Any]) -> dict[str, Limits]:
+    """Return the limits by tenant, without tenants that have no limit."""
+    given = options.get("quotas") or {}
+    found: dict[str, Limits] = {}
+    for tenant in given:
+        params = {"tenant": tenant, "quotas": given, "tenant_prefix": options["tenant_prefix"]}
+        limits = read_limits(params)
+        if limits:
+            found[str(tenant).lower()] = limits
+    return found
+
+
+def _drift(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options of module drift_info. Raises ValidationFailed for a mistake in them."""
+    given = options.get("drift")
+    if given is None:
+        return None
+    spec = drift_info_spec()
+    found = with_defaults(spec, parse_options(spec, given, "The option drift was refused"))
+    if not (found.get("vms") or found.get("containers")):
+        step = "Give vms or containers, as for module drift_info"
+        raise validate.refused("drift", sorted(given), "has no guests", step)
+    return found

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..._foundation.cluster.state import ClusterState, VmRow
@@ -23,7 +23,6 @@ _LAG = 20.0
 # Seconds for which the record of a removed guest waits for the task that removed it.
 _FORGOTTEN_AFTER = 3600.0
 _NOT_KNOWN = "unknown"
-_BACKUP_LOCK = "backup"
 # The report of each changed key: the type of the event, and the key of the old value.
 _CHANGES = (
     ("tenant", kinds.GUEST_TENANT, "previous_tenant"),
@@ -32,25 +31,20 @@ _CHANGES = (
 )
 
 
-@dataclass(frozen=True)
-class GuestChanges:
-    """The known guests by VMID, the removed guests whose task is still unseen, and the events."""
-
-    known: dict[int, KnownGuest]
-    removed: dict[int, float]
-    events: list[Event]
-
-
 def guest_changes(
     before: SitePosition, reading: EventReading, cluster: ClusterState, prefix: str
-) -> GuestChanges:
-    """Return the changes of guests. The first reading gives no events."""
+) -> tuple[dict[int, KnownGuest], dict[int, float], list[Event]]:
+    """Return the known guests by VMID, the removed guests whose task is still unseen, and the
+    events. The first reading gives no events.
+    """
     known: dict[int, KnownGuest] = {}
     events: list[Event] = []
     removals = new_removals(before, reading.tasks)
     for vmid, row in sorted(cluster.vms.items()):
         old = before.guests.get(vmid)
-        if old is not None and _is_other(old, row, removals[vmid] - (vmid in before.removed)):
+        # A removal that the listing showed before the task was seen is already reported.
+        was_removed = removals[vmid] > (vmid in before.removed)
+        if old is not None and (was_removed or old.kind != kind_name(row.type)):
             events.append(_event(kinds.GUEST_DISAPPEARED, reading, vmid, old))
             old = None
         known[vmid] = _known(old, row, reading.taken, prefix)
@@ -58,10 +52,17 @@ def guest_changes(
     gone = sorted(before.guests.keys() - known.keys())
     for vmid in gone:
         events.append(_event(kinds.GUEST_DISAPPEARED, reading, vmid, before.guests[vmid]))
-    removed = _removed(before, reading.taken, gone, removals)
-    if before.is_new:
-        events = []
-    return GuestChanges(known, removed, events)
+    # Guests whose removal was seen before its task, without comparing clocks. The task may never
+    # appear, for example because the guest was removed without one.
+    removed = {
+        vmid: when
+        for vmid, when in before.removed.items()
+        if not removals[vmid] and reading.taken - when < _FORGOTTEN_AFTER
+    }
+    for vmid in gone:
+        if removals[vmid] <= (vmid in before.removed):
+            removed[vmid] = reading.taken
+    return known, removed, [] if before.is_new else events
 
 
 def new_removals(before: SitePosition, tasks: NodeAnswers) -> Counter[int]:
@@ -81,29 +82,6 @@ def new_removals(before: SitePosition, tasks: NodeAnswers) -> Counter[int]:
     return found
 
 
-def _removed(
-    before: SitePosition, taken: float, gone: Iterable[int], removals: Counter[int]
-) -> dict[int, float]:
-    """Return the guests whose removal was seen before its task, without comparing clocks.
-
-    If the task never appears, for example because the guest was removed without a task, the guest
-    is forgotten after `_FORGOTTEN_AFTER` seconds.
-    """
-    found: dict[int, float] = {}
-    for vmid, when in before.removed.items():
-        if not removals[vmid] and taken - when < _FORGOTTEN_AFTER:
-            found[vmid] = when
-    for vmid in gone:
-        if removals[vmid] <= (vmid in before.removed):
-            found[vmid] = taken
-    return found
-
-
-def _is_other(old: KnownGuest, row: VmRow, removals: int) -> bool:
-    """Return whether the VMID was given to another guest since the last reading."""
-    return old.kind != kind_name(row.type) or removals > 0
-
-
 def _known(old: KnownGuest | None, row: VmRow, taken: float, prefix: str) -> KnownGuest:
     """Return a guest of the listing; values that the listing does not know are unchanged."""
     tenant, problem = tenant_of(row.tags, prefix)
@@ -118,9 +96,7 @@ def _known(old: KnownGuest | None, row: VmRow, taken: float, prefix: str) -> Kno
     )
     if old is None:
         return guest
-    settles = old.settles
-    if row.lock == _BACKUP_LOCK:
-        settles = taken + _LAG
+    settles = taken + _LAG if row.lock == "backup" else old.settles
     guest = replace(guest, settles=settles, name=guest.name or old.name)
     if row.status == _NOT_KNOWN or taken < settles:
         return replace(guest, status=old.status)

@@ -25,8 +25,7 @@ from ..drift import run_info as drift_info
 from ..report.metrics import model as metrics
 from ..report.metrics.model import MetricsOptions, SiteFacts
 from ..report.metrics.read_site import read_site as read_measured
-from ..tasks.query import MAX_TASKS, TaskQuery
-from ..tasks.read import read_tasks
+from ..tasks.read import MAX_TASKS, TaskQuery, read_tasks
 from ..tasks.row import TaskRow
 from .advance import is_slow_due
 from .guests import new_removals
@@ -65,13 +64,20 @@ def _read(
     status = client.get("cluster", "status", attempted="Could not read the cluster's status")
     head = standing(status)
     online = {node: bool(member["online"]) for node, member in head["members"].items()}
-    tasks = _read_tasks(client, position, online)
+
+    def tasks_of(node: str) -> NodeAnswers:  # since the start of the node's known tasks
+        known = position.tasks.get(node)
+        since = known.since if known else None
+        return read_tasks(client, [node], TaskQuery(limit=MAX_TASKS, since=since))
+
+    nodes = sorted(node for node, is_online in online.items() if is_online)
+    tasks: dict[str, list[TaskRow] | FleetError] = {}
+    for answer in side_by_side(tasks_of, nodes):
+        tasks.update(answer)
     failed = new_failed_backups(position, tasks)
     rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
     cluster = _with_new_names(client, position, cluster_state_of(rows, TYPES), tasks)
-    checks = None
-    if is_slow_due(position, taken, wanted):
-        checks = _read_checks(client, wanted)
+    checks = _read_checks(client, wanted) if is_slow_due(position, taken, wanted) else None
     return EventReading(
         site=client.site,
         taken=taken,
@@ -82,21 +88,6 @@ def _read(
         failed_guests={task.upid: _failed_guests(client, task) for task in failed},
         checks=checks,
     )
-
-
-def _read_tasks(client: Client, position: SitePosition, online: Mapping[str, bool]) -> NodeAnswers:
-    """Return the tasks of each online node since the start of its known tasks."""
-
-    def of_node(node: str) -> NodeAnswers:
-        known = position.tasks.get(node)
-        since = known.since if known else None
-        return read_tasks(client, [node], TaskQuery(limit=MAX_TASKS, since=since))
-
-    nodes = sorted(node for node, is_online in online.items() if is_online)
-    found: dict[str, list[TaskRow] | FleetError] = {}
-    for answer in side_by_side(of_node, nodes):
-        found.update(answer)
-    return found
 
 
 def _failed_guests(client: Client, task: TaskRow) -> tuple[int, ...]:
@@ -130,7 +121,16 @@ def _read_checks(client: Client, wanted: EventOptions) -> SlowChecks:
     disks: Mapping[int, int] | None = None
     drift: Mapping[str, Any] | None = None
     if wanted.max_age is not None or wanted.counts_disks:
-        site = read_measured(client, _measured(wanted), client.site)
+        site = read_measured(
+            client,
+            MetricsOptions(
+                prefix=wanted.prefix,
+                rules=CapacityRules(),
+                backups=wanted.max_age is not None,
+                disks=wanted.counts_disks,
+            ),
+            client.site,
+        )
         failed |= _failures(site, wanted)
         if BACKUPS not in failed and wanted.max_age is not None:
             newest = {vmid: copies.newest for vmid, copies in site.backups.items()}
@@ -139,16 +139,6 @@ def _read_checks(client: Client, wanted: EventOptions) -> SlowChecks:
     if wanted.drift is not None:
         drift = _read_drift(client, wanted.drift, failed)
     return SlowChecks(newest, disks, drift, failed)
-
-
-def _measured(wanted: EventOptions) -> MetricsOptions:
-    """Return options of metrics that include backups and disks if these are wanted."""
-    return MetricsOptions(
-        prefix=wanted.prefix,
-        rules=CapacityRules(),
-        backups=wanted.max_age is not None,
-        disks=wanted.counts_disks,
-    )
 
 
 def _failures(site: SiteFacts, wanted: EventOptions) -> dict[str, ReadFailure]:
@@ -178,7 +168,9 @@ def _read_drift(
     client: Client, options: Mapping[str, Any], failed: dict[str, ReadFailure]
 ) -> Mapping[str, Any] | None:
     """Return the report of module drift_info, or None with the reason in `failed`."""
-    names = [client.site] if client.site and _names_sites(options) else []
+    guests = [*(options.get("vms") or ()), *(options.get("containers") or ())]
+    names_sites = any(guest.get("site") for guest in guests)
+    names = [client.site] if client.site and names_sites else []
     try:
         result = drift_info.run_at_sites(options, [(names, client)])
     except FleetError as error:
@@ -190,9 +182,3 @@ def _read_drift(
             failed[DRIFT] = ReadFailure("NetworkError", str(site["reason"]))
             return None
     return report
-
-
-def _names_sites(options: Mapping[str, Any]) -> bool:
-    """Return whether guests of the estate name their sites."""
-    guests = [*(options.get("vms") or ()), *(options.get("containers") or ())]
-    return any(guest.get("site") for guest in guests)

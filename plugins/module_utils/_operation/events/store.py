@@ -2,26 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of the position: locked by one source, and replaced as a whole."""
+"""The files of the position and of the undelivered events: locked by one source, replaced as a whole."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..._foundation.core.errors import ConfigurationError, Conflict
-from ..._foundation.core.files import replace_file, why_not_writable
-from .document import SiteState, delivered_in, delivered_text, states_in, text_of
+from ..._foundation.core.files import read_parsed, replace_file, why_not_writable
 from .event import Event
-from .model import SitePosition
+from .model import KnownGuest, NodeTasks, SitePosition
 
 _MODE = 0o600
 _DELIVERED, _LOCK = ".delivered", ".lock"
 _ATTEMPTED = "Could not use the position of the events"
-
-Data = TypeVar("Data")
 
 
 class PositionStore:
@@ -39,8 +38,8 @@ class PositionStore:
             raise _unusable(self._path, why)
         self._lock = self._locked()
         try:
-            self._states = _read(self._path, states_in) or {}
-            self._delivered = _read(self._path + _DELIVERED, delivered_in) or {}
+            self._states = read_parsed(self._path, states_in, _unusable) or {}
+            self._delivered = read_parsed(self._path + _DELIVERED, delivered_in, _unusable) or {}
         except ConfigurationError:
             self.close()
             raise
@@ -78,7 +77,8 @@ class PositionStore:
     def mark_delivered(self, site: str, place: int) -> None:
         """Note that the events up to this place were delivered. Raises ConfigurationError."""
         self._delivered[site] = (self._states[site].batch, place + 1)
-        _write(self._path + _DELIVERED, delivered_text(self._delivered))
+        # By site: the batch, and the number of its delivered events.
+        _write(self._path + _DELIVERED, json.dumps(self._delivered) + "\n")
 
     def _locked(self) -> int:
         number = os.open(self._path + _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
@@ -87,24 +87,11 @@ class PositionStore:
         except OSError:
             os.close(number)
             raise Conflict(
-                attempted=_ATTEMPTED,
-                answer=f"another event source uses {self._path}",
-                next_step="Give each source a state_file of its own",
-                reason="state_file in use",
-                dispatched=False,
+                f"{_ATTEMPTED}: another event source uses {self._path}",
+                "Give each source a state_file of its own",
+                "state_file in use",
             ) from None
         return number
-
-
-def _read(path: str, parse: Callable[[str], Data]) -> Data | None:
-    """Return the data of a file, None without a file. Raises ConfigurationError."""
-    try:
-        with open(path, encoding="utf-8") as stream:
-            return parse(stream.read())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise _unusable(path, str(error)) from None
 
 
 def _write(path: str, text: str) -> None:
@@ -116,10 +103,60 @@ def _write(path: str, text: str) -> None:
 
 def _unusable(path: str, why: str) -> ConfigurationError:
     return ConfigurationError(
-        attempted=_ATTEMPTED,
-        answer=f"{path}: {why}",
-        next_step="Repair it; without the file the source starts again, and earlier changes give"
-        " no events",
-        reason="unusable state_file",
-        dispatched=False,
+        f"{_ATTEMPTED}: {path}: {why}",
+        "Repair it; without the file the source starts again, and earlier changes give no events",
+        "unusable state_file",
     )
+
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class SiteState:
+    """The position of a site, and its last batch of events with the number of the batch."""
+
+    position: SitePosition
+    batch: int = 0
+    events: tuple[Event, ...] = ()
+
+
+def text_of(states: Mapping[str, SiteState]) -> str:
+    """Return the text of the file."""
+    sites = {name: asdict(state) for name, state in states.items()}
+    return json.dumps({"version": VERSION, "sites": sites}, separators=(",", ":")) + "\n"
+
+
+def states_in(text: str) -> dict[str, SiteState]:
+    """Return the states in the text of a file, by site.
+
+    Raises ValueError for anything that `text_of` does not write.
+    """
+    try:
+        data = json.loads(text)
+        if data["version"] != VERSION:
+            raise ValueError(f"its version is {data['version']}, not {VERSION}")
+        return {name: _state_of(site) for name, site in data["sites"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it has not the form of a position ({error})") from None
+
+
+def _state_of(data: Mapping[str, Any]) -> SiteState:
+    position = dict(data["position"])
+    tasks = {name: NodeTasks(**node) for name, node in position.pop("tasks").items()}
+    guests = {int(vmid): KnownGuest(**guest) for vmid, guest in position.pop("guests").items()}
+    nodes = tuple(position.pop("nodes"))
+    removed = {int(vmid): when for vmid, when in position.pop("removed").items()}
+    return SiteState(
+        position=SitePosition(**position, nodes=nodes, tasks=tasks, guests=guests, removed=removed),
+        batch=int(data["batch"]),
+        events=tuple(data["events"]),
+    )
+
+
+def delivered_in(text: str) -> dict[str, tuple[int, int]]:
+    """Return the deliveries in a text, by site. Raises ValueError for another form."""
+    try:
+        return {name: (int(one[0]), int(one[1])) for name, one in json.loads(text).items()}
+    except (TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"it has not the form of deliveries ({error})") from None

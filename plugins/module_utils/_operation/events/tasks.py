@@ -76,6 +76,7 @@ def _events_of_node(
 ) -> list[Event]:
     site = reading.site
     events: list[Event] = []
+    values: dict[str, object]
     if _is_cut(before, tasks):
         values = {"node": node, "since": iso(before.since)}
         events.append(event_of(kinds.TASKS_LOST, site, reading.taken, values))
@@ -83,7 +84,8 @@ def _events_of_node(
         if task.upid in before.ended:
             continue
         if task.upid not in before.running:
-            events.append(_started(site, task))
+            values = {**_values(task), "status": RUNNING}
+            events.append(event_of(kinds.TASK_STARTED, site, task.started, values))
         if task.status != RUNNING:
             events += _finished_event(site, task, reading)
     gone = _vanished(before, {task.upid: task.started for task in tasks})
@@ -107,26 +109,17 @@ def _is_cut(before: NodeTasks, tasks: Iterable[TaskRow]) -> bool:
     return bool(known) and known.isdisjoint(task.upid for task in tasks)
 
 
-def _started(site: str, task: TaskRow) -> Event:
-    values = {**_values(task), "status": RUNNING}
-    return event_of(kinds.TASK_STARTED, site, task.started, values)
-
-
 def _finished_event(site: str, task: TaskRow, reading: EventReading) -> list[Event]:
     when = task.ended or reading.taken
     events = [event_of(kinds.TASK_ENDED, site, when, _values(task))]
     if task.type == _BACKUP and task.status in (FAILED, UNKNOWN):
-        values = {**_values(task), "vmids": _guests_of(task, reading)}
+        # The guests in its log, or its only guest.
+        guests = list(reading.failed_guests.get(task.upid, ()))
+        if not guests and task.vmid is not None:
+            guests = [task.vmid]
+        values = {**_values(task), "vmids": guests}
         events.append(event_of(kinds.BACKUP_FAILED, site, when, values))
     return events
-
-
-def _guests_of(task: TaskRow, reading: EventReading) -> list[int]:
-    """Return the guests of a failed backup: the guests in its log, or its only guest."""
-    named = reading.failed_guests.get(task.upid, ())
-    if named or task.vmid is None:
-        return list(named)
-    return [task.vmid]
 
 
 def _values(task: TaskRow) -> dict[str, object]:

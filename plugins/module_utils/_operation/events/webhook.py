@@ -45,20 +45,16 @@ def _payload_of(data: Any) -> Mapping[str, Any] | None:
         return None
     payload = data.get("payload", data)
     if isinstance(payload, str):
-        payload = _parsed(payload)
+        try:
+            payload = json.loads(payload)
+        except ValueError:
+            return None
     if not isinstance(payload, Mapping):
         return None
     has_fields = isinstance(payload.get("fields"), Mapping)
     if has_fields and payload.get("severity") in _SEVERITIES and "title" in payload:
         return payload
     return None
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 def _type_and_values(
