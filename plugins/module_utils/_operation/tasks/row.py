@@ -117,9 +117,7 @@ def is_of_earlier_guest(task: TaskRow, removals: Mapping[int, int]) -> bool:
 
 def describe_task(task: TaskRow) -> dict[str, Any]:
     """Return a task as modules report it; a duration is in seconds."""
-    duration = None
-    if task.ended:
-        duration = max(0, task.ended - task.started)
+    duration = max(0, task.ended - task.started) if task.ended else None
     return {
         "upid": task.upid,
         "node": task.node,

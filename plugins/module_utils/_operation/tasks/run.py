@@ -21,12 +21,10 @@ from ..._foundation.core import validate
 from ..._foundation.core.errors import FleetError, TaskTimeout
 from ..._foundation.core.failures.classify import LOG_LINES
 from ..._foundation.core.result import Result
-from ..._foundation.resource.execute import Execution
+from ..._foundation.resource.engine import Execution, result_of
 from ..._foundation.resource.manage import Hooks, manage
 from ..._foundation.resource.plan import Plan, Step
-from ..._foundation.resource.result import result_of
-from .query import read_upid
-from .read import read_task
+from .read import read_task, read_upid
 from .row import RUNNING, TaskRow, describe_task
 
 if TYPE_CHECKING:
@@ -61,12 +59,11 @@ def _stop(client: Client, upid: Upid, timeout: int, check_mode: bool) -> Result:
 
     def timed_out(_task: TaskRow) -> FleetError:
         return TaskTimeout(
-            attempted=f"Timed out after {timeout} s waiting for the end of {upid.text}",
-            answer="it still runs after the request to stop it",
-            next_step="Run this again, or look at the processes of its node",
-            reason="task still runs",
+            f"Timed out after {timeout} s waiting for the end of {upid.text}: it still runs after "
+            "the request to stop it",
+            "Run this again, or look at the processes of its node",
+            "task still runs",
             upid=upid.text,
-            dispatched=True,
         )
 
     hooks = Hooks[TaskRow](timeout, (), lambda task: task.status != RUNNING, timed_out)

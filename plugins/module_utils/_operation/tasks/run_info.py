@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.api.tasks import read_task_log
 from ..._foundation.api.upid import Upid
 from ..._foundation.cluster.each_node import missing_nodes
-from ..._foundation.cluster.find.locate import locate, locate_by_name
-from ..._foundation.cluster.find.lookup import require_own_guest
+from ..._foundation.cluster.find.lookup import locate, locate_by_name, require_own_guest
 from ..._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from ..._foundation.cluster.tenant import owns, tenant_of, tenant_tag
 from ..._foundation.core.arguments.options import did_you_mean
@@ -23,8 +22,7 @@ from ..._foundation.core.parallel import side_by_side
 from ..._foundation.core.result import Result
 from ..._foundation.core.times import iso
 from ..._guests.kinds.words import VM, label_of
-from .query import TaskQuery, read_query, read_upid
-from .read import found_in, read_removals, read_task, read_tasks
+from .read import TaskQuery, found_in, read_query, read_removals, read_task, read_tasks, read_upid
 from .row import TaskRow, describe_task, is_of_earlier_guest
 
 if TYPE_CHECKING:
@@ -74,7 +72,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = with_names(client, fetch_cluster_state(client, {VM.type}), missing=True)
     query, cluster = _about_vm(params, client, query, TaskGuests(cluster, tag, prefix))
     nodes = _nodes(params, cluster, upid)
-    removals = read_removals(client, _online(cluster), query.since, query.vmid)
+    online = [name for name, node in cluster.nodes.items() if node.online]
+    removals = read_removals(client, online, query.since, query.vmid)
     guests = TaskGuests(cluster, tag, prefix, removals)
     answers: dict[str, list[TaskRow] | FleetError]
     if upid is not None:
@@ -124,10 +123,9 @@ def _require_removed(query: TaskQuery, tag: str | None, label: str, hint: str) -
     if query.vmid is not None and tag is None:
         return
     raise UnknownVm(
-        attempted=f"The tasks of {label} were not read",
-        answer=f"no VM of that name or number is visible{hint}",
-        next_step="Check the spelling; name a VM that was removed by its vmid, without tenant",
-        reason="unknown VM",
+        f"The tasks of {label} were not read: no VM of that name or number is visible{hint}",
+        "Check the spelling; name a VM that was removed by its vmid, without tenant",
+        "unknown VM",
     )
 
 
@@ -139,23 +137,21 @@ def _nodes(params: Mapping[str, Any], cluster: ClusterState, upid: Upid | None) 
     if node is None:
         return sorted(cluster.nodes)
     if cluster.nodes and node not in cluster.nodes:
+        names = ", ".join(sorted(cluster.nodes))
         raise ConfigurationError(
-            attempted=f"Could not read the tasks of node '{node}'",
-            answer=f"the cluster has {', '.join(sorted(cluster.nodes))}",
-            next_step="Name one of its nodes",
-            reason="unknown node",
+            f"Could not read the tasks of node '{node}': the cluster has "
+            f"{names}{did_you_mean(node, cluster.nodes)}",
+            "Name one of its nodes",
+            "unknown node",
         )
     return [node]
-
-
-def _online(cluster: ClusterState) -> list[str]:
-    return [name for name, node in cluster.nodes.items() if node.online]
 
 
 def _read_one(
     client: Client, query: TaskQuery, upid: Upid, guests: TaskGuests
 ) -> list[TaskRow] | FleetError:
-    """Return the task with an ID. Raises NotFound if the node does not know the task.
+    """Return the task with an ID. Raises NotFound if the node does not know it, or if it is about
+    a guest of another tenant.
 
     The node's list has the end time of a task. A task that is too old for the list is read by its
     ID.
@@ -177,10 +173,9 @@ def _require_included(task: TaskRow, guests: TaskGuests) -> None:
     """Raise NotFound for a task about a guest of another tenant (pure)."""
     if not guests.includes(task):
         raise NotFound(
-            attempted=f"The task {task.upid} was not read",
-            answer=f"it is not about a VM of {guests.tag}",
-            next_step="Check upid and tenant",
-            reason="task of another tenant",
+            f"The task {task.upid} was not read: it is not about a VM of {guests.tag}",
+            "Check upid and tenant",
+            "task of another tenant",
         )
 
 

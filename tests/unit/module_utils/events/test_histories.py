@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._operation.events.document import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import SitePosition
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.store import (
     SiteState,
     states_in,
     text_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import SitePosition
 from tests.cases import cases
 from tests.labs.events import NODES, OPTIONS, SITE, World
 

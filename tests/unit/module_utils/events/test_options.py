@@ -12,9 +12,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._operation.events.options import (
-    read_options,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._operation.events.follow import read_options
 
 GIVEN: dict[str, Any] = {"state_file": "/tmp/events.json"}
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import (
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.query import read_query
+from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.read import read_query
 from ansible_collections.pve.fleet.plugins.module_utils._operation.tasks.row import (
     TaskRow,
     describe_task,
