@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: proxmox
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: VMs and containers of Proxmox VE, grouped by tenant
 description:
   - Makes every VM and container of one or several Proxmox VE clusters a host, from a single request
@@ -18,6 +18,8 @@ description:
     side.
   - Groups the hosts by kind, tenant, tag, node, status, pool, site and template, and by what the
     constructed options add.
+  - A tenant, pool or tag in O(tenant), O(tenants), O(pools) or O(tags) that no site has is reported
+    as a warning, a node in O(nodes) as an error, with the most similar name.
   - The file of the inventory must be named C(*.proxmox.yml), C(*.proxmox.yaml), C(*.pve.yml) or
     C(*.pve.yaml), or have one of these endings as its whole name.
   - Texts that a tenant can set, such as the name of a VM, are never read as templates.
@@ -174,9 +176,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """
         super().parse(inventory, loader, path, cache)
         config = self._read_config_data(path)
-        self._fill(path, cache, config)
-
-    def _fill(self, path: str, cache: bool, config: Mapping[str, Any]) -> None:
         try:
             definitions = self.option_definitions
             aliases = [alias for one in definitions.values() for alias in one.get("aliases") or ()]
@@ -193,7 +192,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 is_wanted = partial(self._is_wanted, options)
                 opened = open_clients(connection, os.environ, read_sites_file)
                 sync = run_sync(*opened, options, is_wanted, old, refetch=not cache)
-                self._store(path, identity, sync)
+                if self._caches:
+                    self._cache[self.get_cache_key(path)] = {
+                        "identity": identity,
+                        "sync": sync.for_cache(),
+                    }
             self._warn(sync.warnings)
             self._populate(sync, options, connection)
         except FleetError as error:
@@ -296,10 +299,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if not isinstance(found, dict) or found.get("identity") != identity:
             return None
         return InventorySync.from_cache(found.get("sync", ""), time.time())
-
-    def _store(self, path: str, identity: str, sync: InventorySync) -> None:
-        if self._caches:
-            self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
     def _is_wanted(self, options: InventoryOptions, guest: InventoryGuest) -> tuple[bool, str]:
         """Return whether all filters are true, and why that could not be decided."""

@@ -92,9 +92,8 @@ def age_limit(guest: InventoryGuest, max_age: float) -> float:
 
 def has_changed(before: InventoryGuest, after: InventoryGuest, seconds: float) -> bool:
     """Return whether the listing shows that a VM changed, moved or restarted in these seconds."""
-    for name in _CHANGE_VARIABLES:
-        if before.variables.get(name) != after.variables.get(name):
-            return True
+    if any(before.variables.get(name) != after.variables.get(name) for name in _CHANGE_VARIABLES):
+        return True
     if not before.uptime and not after.uptime:
         return False
     if after.uptime < before.uptime:

@@ -91,7 +91,13 @@ def all_facts(guest: InventoryGuest) -> dict[str, Any]:
     if guest.kind == VIRTUAL_MACHINE:
         facts.update(_filled("proxmox_agent_interfaces", _agent_interfaces(rows, config)))
     if guest.kind == CT and facts["proxmox_status"] == "running":
-        facts.update(_filled("proxmox_lxc_interfaces", _container_interfaces(rows)))
+        found: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            name, address = row["name"], row["address"]
+            family = "inet6" if ":" in address else "inet"
+            interface = found.setdefault(name, {"name": name, "hwaddr": row["mac"]})
+            interface[family] = f"{address}/{row['prefix']}"
+        facts.update(_filled("proxmox_lxc_interfaces", list(found.values())))
     return facts
 
 
@@ -136,15 +142,4 @@ def _agent_interfaces(
         empty = {"name": name, "mac-address": row["mac"], "ip-addresses": []}
         address = f"{row['address']}/{row['prefix']}"
         found.setdefault(name, empty)["ip-addresses"].append(address)
-    return list(found.values())
-
-
-def _container_interfaces(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return interfaces with the last address of each family, from `rows` with one address each."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        name, address = row["name"], row["address"]
-        family = "inet6" if ":" in address else "inet"
-        interface = found.setdefault(name, {"name": name, "hwaddr": row["mac"]})
-        interface[family] = f"{address}/{row['prefix']}"
     return list(found.values())

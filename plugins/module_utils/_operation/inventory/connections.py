@@ -16,7 +16,6 @@ PLUGINS = {VIRTUAL_MACHINE: "pve.fleet.agent", CT: "pve.fleet.pct"}
 # The options for the address of a cluster and for TLS. The login is not included, because
 # `ansible-inventory --list` shows the variables of hosts.
 _PLACE = ("host", "port", "validate_certs", "ca_path", "client_cert", "client_key")
-_SITES = ("sites_file",)
 _VARIABLE = "ansible_pve_"
 
 
@@ -54,7 +53,7 @@ def _options(site: str, connection: Mapping[str, Any]) -> dict[str, Any]:
     for one in connection.get("sites") or ():
         if str(one.get("name")) == site:
             return {**own, **_given(one, _PLACE)}
-    return {**own, **_given(connection, _SITES), "site": site}
+    return {**own, **_given(connection, ("sites_file",)), "site": site}
 
 
 def _given(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

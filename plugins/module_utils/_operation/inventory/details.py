@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,14 @@ from ..._guests.kinds.addresses import (
     AddressRule,
     GuestAddress,
     agent_addresses,
+    agent_is_on,
     choose_address,
     nic_macs,
 )
-from ..._guests.kinds.words import GUESTS
-from .addresses import SOURCES, node_addresses
+from ..._guests.kinds.move import describe_move
+from ..._guests.kinds.words import CONTAINER, CT, GUESTS, VIRTUAL_MACHINE, VM
 from .hosts import InventoryGuest
 from .kinds import NODE
-from .vnets import add_vnets
 
 DETAILS = ("addresses", "config", "snapshots")
 # Options that are neither shown nor cached, not even the asterisks that PVE sends for them.
@@ -64,9 +64,7 @@ def fetch_details(
         return {}
     known = earlier or {}
     clock = next(iter(clients.values())).clock
-    deadline = float("inf")
-    if limits.whole > 0:
-        deadline = clock.monotonic() + limits.whole
+    deadline = clock.monotonic() + limits.whole if limits.whole > 0 else float("inf")
 
     def fetch_one(guest: InventoryGuest) -> dict[str, Any]:
         wanted = list(kinds)
@@ -154,10 +152,7 @@ class _GuestRequest(_Request):
         if "config" in kinds:
             config = self.read("config", "config")
         if config is not None:
-            visible = dict(config)
-            for key in _HIDDEN:
-                visible.pop(key, None)
-            found["config"] = visible
+            found["config"] = {key: config[key] for key in config if key not in _HIDDEN}
         if "snapshots" in kinds:
             found["snapshots"] = self._snapshots(config, earlier)
         if "addresses" in kinds:
@@ -194,15 +189,8 @@ class _GuestRequest(_Request):
         if is_same and "snapshots" in earlier:
             return earlier["snapshots"]
         answer = self.read("snapshots", "snapshot") or []
-        snapshots: list[dict[str, Any]] = []
-        for snapshot in answer:
-            if not isinstance(snapshot, Mapping):
-                continue
-            if snapshot.get("name") == _PRESENT:
-                continue
-            visible = {key: snapshot.get(key) for key in _SNAPSHOT_KEYS}
-            snapshots.append(visible)
-        return snapshots
+        rows = [row for row in answer if isinstance(row, Mapping) and row.get("name") != _PRESENT]
+        return [{key: row.get(key) for key in _SNAPSHOT_KEYS} for row in rows]
 
 
 def is_wellformed(kind: str, answer: Any) -> bool:
@@ -234,6 +222,9 @@ def detail_variables(
         variables["proxmox_vnet"], variables["proxmox_zone"] = details["vnet"]
     if config:  # the listing may show the name of a removed guest that had the VMID before
         variables["proxmox_name"] = GUESTS[kind].name_in(config) or None
+        move = describe_move(config)
+        if move is not None:
+            variables["proxmox_move"] = move
     if "snapshots" in kinds:
         variables["proxmox_snapshots"] = details.get("snapshots") or []
     if "addresses" in kinds:
@@ -255,18 +246,102 @@ def _address_variables(
         planned = SOURCES[kind].configured(config)
         chosen = choose_address(planned, rule, macs)
         addresses = addresses or planned
-    interfaces = []
-    for one in addresses:
-        interfaces.append(
-            {"name": one.interface, "mac": one.mac, "address": one.address, "prefix": one.prefix}
-        )
-    variables: dict[str, Any] = {
+    interfaces = [
+        {"name": one.interface, "mac": one.mac, "address": one.address, "prefix": one.prefix}
+        for one in addresses
+    ]
+    return {
         "proxmox_addresses": [one.address for one in addresses],
         "proxmox_interfaces": interfaces,
-        "proxmox_address": None,
-        "proxmox_address_source": None,
+        "proxmox_address": None if chosen is None else chosen.address,
+        "proxmox_address_source": None if chosen is None else chosen.source,
     }
-    if chosen is not None:
-        variables["proxmox_address"] = chosen.address
-        variables["proxmox_address_source"] = chosen.source
-    return variables
+
+
+@dataclass(frozen=True)
+class AddressSource:
+    """The request for the addresses of a kind of guests, and the addresses in its configuration.
+
+    `path` is below the path of the guest. `find_obstacle` returns from the configuration the reason
+    why the guest cannot be asked, an empty text if it can. `needs_running`: the node answers null,
+    or fails, for a guest that has stopped since the listing.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    configured: Callable[[Mapping[str, Any]], list[GuestAddress]]
+    find_obstacle: Callable[[Mapping[str, Any]], str] = lambda _config: ""
+    needs_running: bool = False
+
+
+def _agent_obstacle(config: Mapping[str, Any]) -> str:
+    agent = str(config.get("agent") or "0")
+    return "" if agent_is_on(agent) else "agent not configured"
+
+
+SOURCES: Mapping[str, AddressSource] = {
+    VIRTUAL_MACHINE: AddressSource(
+        name="agent",
+        path=("agent", "network-get-interfaces"),
+        find_obstacle=_agent_obstacle,
+        configured=VM.addresses_in,
+    ),
+    CT: AddressSource(
+        name="interfaces",
+        path=(
+            "interfaces",
+        ),  # the node itself reports them (pve-container: LXC.pm, get_interfaces)
+        configured=CONTAINER.addresses_in,
+        needs_running=True,  # it finds no process, or nsenter no network
+    ),
+}
+
+
+def node_addresses(rows: Iterable[Mapping[str, Any]], node: str) -> list[GuestAddress]:
+    """Return the address of a node in the rows of C(/cluster/status)."""
+    for row in rows:
+        if row.get("type") == "node" and row.get("name") == node and row.get("ip"):
+            return [GuestAddress(str(row["ip"]), source="cluster")]
+    return []
+
+
+# The prefix of a node's own bridges; a site without other bridges has no VNets to look up.
+_BRIDGE = "vmbr"
+
+
+def add_vnets(
+    clients: Mapping[str, Client],
+    guests: Sequence[InventoryGuest],
+    found: Mapping[str, dict[str, Any]],
+    timeout: float,
+) -> None:
+    """Add the first VNet of each guest, with its zone, to its details as C(vnet).
+
+    One request for each site that has a guest on another bridge than C(vmbrN). Never raises: a VNet
+    that the login may not see is not added.
+    """
+    bridges = {guest.key: _bridges(guest, found[guest.key].get("config") or {}) for guest in guests}
+    for site in sorted({guest.site for guest in guests if bridges[guest.key]}):
+        zones = _zones(clients[site], timeout)
+        for guest in guests:
+            known = [one for one in bridges[guest.key] if one in zones]
+            if guest.site == site and known:
+                found[guest.key]["vnet"] = [known[0], zones[known[0]]]
+
+
+def _bridges(guest: InventoryGuest, config: Mapping[str, Any]) -> list[str]:
+    """Return the bridges of a configuration that may be VNets, in the order of the NICs (pure)."""
+    bridges = GUESTS[guest.kind].bridges_in(config).values()
+    return [bridge for bridge in bridges if not bridge.startswith(_BRIDGE)]
+
+
+def _zones(client: Client, timeout: float) -> dict[str, str]:
+    """Return the zones of the VNets that the login may see; empty if they cannot be read."""
+    try:
+        rows = client.get("cluster", "sdn", "vnets", timeout=timeout, tries=1)
+    except FleetError:
+        return {}
+    if not isinstance(rows, list):
+        return {}
+    listed = [row for row in rows if isinstance(row, Mapping)]
+    return {str(row.get("vnet")): str(row.get("zone")) for row in listed}

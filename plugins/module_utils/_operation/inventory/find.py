@@ -15,12 +15,13 @@ from typing import Any, Protocol
 from ..._foundation.api.client import Client
 from ..._foundation.cluster.find.restoring import remark_on_restored
 from ..._foundation.cluster.state import VmRow, cluster_state_of
-from ..._foundation.cluster.tenant import owns, tenant_tag
+from ..._foundation.cluster.tenant import owns, tenant_tag, tenants_of
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import ConfigurationError, Conflict, UnknownVm
 from ..._foundation.core.quantities import whole_number
 from ..._guests.guest.describe import describe_row
 from ..._guests.kinds.words import VM
-from .names import Rows, listed, listed_on, with_figures
+from .sites import Rows, listed, listed_on, with_figures
 
 
 class LookupAnswers(Protocol):
@@ -92,44 +93,42 @@ def find_row(
     attempted = f"Could not find the VM {term!r}"
     if not term.strip():
         raise ConfigurationError(
-            attempted=attempted,
-            answer="the name is empty",
-            next_step="Give a name or VMID",
-            reason="empty name",
+            f"{attempted}: the name is empty", "Give a name or VMID", "empty name"
         )
-    found = _matches(rows, term)
-    owned_by = ""
+    cluster = cluster_state_of(rows, {VM.type})
+    vms, owned_by = list(cluster.vms.values()), ""
     if tenant:
-        owned_by = f" of tenant {tenant}"
-        owner = tenant_tag(tenant, prefix)
-        found = [row for row in found if owns(owner, row.tags, prefix)]
+        owner, tags = tenant_tag(tenant, prefix), [tag for row in vms for tag in row.tags]
+        tenants = {tag[len(prefix) :] for tag in tenants_of(tags, prefix)}
+        hint = "" if tenant.lower() in tenants else did_you_mean(tenant, tenants)
+        owned_by = f" of tenant {tenant}{hint}"
+        vms = [row for row in vms if owns(owner, row.tags, prefix)]
+    found = _matches(vms, term)
     if len(found) > 1:
         vmids = [str(row.vmid) for row in found]
         raise Conflict(
-            attempted=attempted,
-            answer=f"several VMs have the name: {', '.join(vmids)}",
-            next_step="Give the VMID",
-            reason="ambiguous name",
+            f"{attempted}: several VMs have the name: {', '.join(vmids)}",
+            "Give the VMID",
+            "ambiguous name",
         )
     if found:
         return describe_row(VM, found[0], prefix=prefix)
     if must_exist:
-        remark = remark_on_restored(cluster_state_of(rows, {VM.type}))
+        remark = remark_on_restored(cluster)
+        hint = did_you_mean(term, [row.name for row in vms])
         raise UnknownVm(
-            attempted=attempted,
-            answer=f"no VM{owned_by} has that name or VMID{remark}",
-            next_step="Check the name and that the user may see the VM",
-            reason="unknown VM",
+            f"{attempted}: no VM{owned_by} has that name or VMID{hint}{remark}",
+            "Check the name and that the user may see the VM",
+            "unknown VM",
         )
     return None
 
 
-def _matches(rows: Sequence[Mapping[str, Any]], term: str) -> list[VmRow]:
+def _matches(vms: Sequence[VmRow], term: str) -> list[VmRow]:
     """Return the VMs with this VMID or name.
 
     A number is never read as a name: in PVE a tenant can name a VM like the VMID of another VM.
     """
-    vms = cluster_state_of(rows, {VM.type}).vms.values()
     if whole_number(term) is not None:
         return [row for row in vms if str(row.vmid) == term]
     return [row for row in vms if row.name == term]

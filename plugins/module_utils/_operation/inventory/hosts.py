@@ -19,6 +19,7 @@ from ..._foundation.cluster.drill.copies import TAG, is_marked
 from ..._foundation.cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
 from ..._foundation.core.formatting import first_of
 from ..._guests.kinds.addresses import is_own
+from ..._guests.kinds.move import PROVEN, site_word
 from ..._guests.kinds.words import GUESTS, VIRTUAL_MACHINE
 from .kinds import NODE, kind_of, listed_name, vmid_name
 
@@ -107,10 +108,8 @@ class GuestFilter:
         """
         if guest.template and not self.templates:
             return False
-        if self.tags is not None:
-            common = set(self.tags).intersection(guest.tags)
-            if not common:
-                return False
+        if self.tags is not None and not set(self.tags).intersection(guest.tags):
+            return False
         if is_marked(guest.tags) and TAG not in (self.tags or ()):
             return False
         values = (
@@ -119,12 +118,9 @@ class GuestFilter:
             (self.pools, guest.pool),
             (self.statuses, guest.status),
         )
-        for allowed, value in values:
-            if allowed is None:
-                continue
-            if value is None or value not in allowed:
-                return False
-        return True
+        return all(
+            allowed is None or (value is not None and value in allowed) for allowed, value in values
+        )
 
 
 def read_guests(
@@ -149,7 +145,17 @@ def read_guests(
 def _host(row: Mapping[str, Any], kind: str, site: str, prefix: str) -> InventoryGuest:
     if kind == NODE:
         return guest_of({**_common(row, NODE, site), **_OF_NO_GUEST, "proxmox_name": row["node"]})
-    variables = {**_common(row, kind, site), **_of_guest(row, kind)}
+    vmid = int(row["vmid"])
+    name = listed_name(kind, _text(row, "name").strip(), vmid)
+    variables = {
+        **_common(row, kind, site),
+        "proxmox_vmid": vmid,
+        "proxmox_name": name or None,
+        "proxmox_tags": list(parse_tags(_text(row, "tags"))),
+        "proxmox_pool": row.get("pool") or None,
+        "proxmox_template": _text(row, "template") == "1",
+        "proxmox_lock": row.get("lock") or None,
+    }
     tenant, why = tenant_of(variables["proxmox_tags"], prefix)
     variables["proxmox_tenant"] = tenant
     if why:
@@ -166,19 +172,6 @@ _OF_NO_GUEST: Mapping[str, Any] = {
     "proxmox_template": False,
     "proxmox_lock": None,
 }
-
-
-def _of_guest(row: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    vmid = int(row["vmid"])
-    name = listed_name(kind, _text(row, "name").strip(), vmid)
-    return {
-        "proxmox_vmid": vmid,
-        "proxmox_name": name or None,
-        "proxmox_tags": list(parse_tags(_text(row, "tags"))),
-        "proxmox_pool": row.get("pool") or None,
-        "proxmox_template": _text(row, "template") == "1",
-        "proxmox_lock": row.get("lock") or None,
-    }
 
 
 def _common(row: Mapping[str, Any], kind: str, site: str) -> dict[str, Any]:
@@ -244,7 +237,8 @@ def unique_names(
     `wanted` are the preferred names, in the order of the guests; an empty or invalid name becomes
     `vm-<vmid>` or `ct-<vmid>`. If several guests of any kind have the same preferred name, each
     becomes `name_<vmid>`, or `name_<vmid>_<site>` if that is shared too (two sites). A node that
-    shares a name becomes `name_node`.
+    shares a name becomes `name_node`. Of the two copies of a guest that moves to another cluster
+    one keeps the name.
     """
     base: list[str] = []
     warnings: list[str] = []
@@ -257,11 +251,14 @@ def unique_names(
         if name:
             warnings.append(f"{name!r} cannot be the name of a host: using {substitute}")
     names = list(base)
+    second = _second_copies(guests)
     for form in ("{name}_{vmid}", "{name}_{vmid}_{site}"):
         counts = Counter(names)
+        first = Counter(name for index, name in enumerate(names) if index not in second)
         for index, guest in enumerate(guests):
             name = names[index]
-            if counts[name] > 1 or means_something_else(name):
+            others = counts[name] if index in second else first[name]
+            if others > 1 or means_something_else(name):
                 site = guest.site or "site"
                 names[index] = form.format(name=base[index], vmid=guest.vmid_or_node, site=site)
     # A guest may already have the name that another guest just got: the VMID distinguishes them.
@@ -271,6 +268,25 @@ def unique_names(
             names[index] = f"{names[index]}_{guest.vmid_or_node}"
         used.add(names[index])
     return names, warnings + _renamings(base, names)
+
+
+def _second_copies(guests: Sequence[InventoryGuest]) -> set[int]:
+    """Return the places of guests whose other copy keeps the name, because they move to another
+    cluster: the target until it is proven, then the source. Their notes say so, which are read
+    with the configuration.
+    """
+    copies = {(site_word(one.site), one.vmid, one.kind, one.tenant) for one in guests}
+    found: set[int] = set()
+    for index, guest in enumerate(guests):
+        move = guest.variables.get("proxmox_move")
+        if not move:
+            continue
+        here = (site_word(guest.site), guest.vmid)
+        source, target = (move["from_site"], move["from_vmid"]), (move["to_site"], move["to_vmid"])
+        keeps, other = (target, source) if move["state"] == PROVEN else (source, target)
+        if here == other and (*keeps, guest.kind, guest.tenant) in copies:
+            found.add(index)
+    return found
 
 
 def means_something_else(name: str) -> bool:
@@ -323,14 +339,8 @@ def group_names(
     a short hash.
     """
     values = [_values(guest, kinds, prefix) for guest in guests]
-    pairs: set[Pair] = set()
-    pairs.update(*values)
-    names, warnings = _group_table(pairs, sanitize)
-    groups: list[list[str]] = []
-    for own in values:
-        of_guest = [names[pair] for pair in own]
-        groups.append(of_guest)
-    return groups, warnings
+    names, warnings = _group_table(set().union(*values), sanitize)
+    return [[names[pair] for pair in own] for own in values], warnings
 
 
 def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[Pair]:
@@ -346,13 +356,8 @@ def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[
     if guest.tenant and "tenant" in kinds:
         doubled = tenant_tag(guest.tenant, prefix)
         tags = {tag: None for tag in tags if tag.lower() != doubled}
-    values: list[tuple[str, Any]] = [("tenant", guest.tenant)]
-    values += [("tag", tag) for tag in tags]
-    values.append(("node", guest.node))
-    values.append(("status", guest.status))
-    values.append(("pool", guest.pool))
-    values.append(("site", guest.site))
-    values.append(("kind", guest.kind))
+    values = [("tenant", guest.tenant), *(("tag", tag) for tag in tags)]
+    values += [(kind, getattr(guest, kind)) for kind in ("node", "status", "pool", "site", "kind")]
     pairs = [(kind, str(value)) for kind, value in values if value and kind in kinds]
     if guest.template and "template" in kinds:
         pairs.append(("template", ""))
@@ -390,9 +395,9 @@ def is_harmless(text: str) -> bool:
     return _HARMLESS.fullmatch(text) is not None
 
 
-def shortened(warnings: Sequence[str], what: str, maximum: int = MAX_WARNINGS) -> list[str]:
+def shortened(warnings: Sequence[str], what: str) -> list[str]:
     """Return the first warnings and the number of the others: there may be thousands."""
-    remaining = len(warnings) - maximum
+    remaining = len(warnings) - MAX_WARNINGS
     if remaining <= 0:
         return list(warnings)
-    return [*warnings[:maximum], f"and {remaining} more {what}"]
+    return [*warnings[:MAX_WARNINGS], f"and {remaining} more {what}"]

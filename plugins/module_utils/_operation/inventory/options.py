@@ -56,8 +56,8 @@ ENVIRONMENT: Mapping[str, str] = {
     "leading_separator": "PROXMOX_INVENTORY_LEADING_SEPARATOR",
 }
 ADDRESS = "proxmox_address | default('')"  # the default of `ansible_host`
-_TENANT = re.compile(r"^[a-z0-9_\-+.]+$")
-_PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$")
+_TENANT = re.compile(r"^[a-z0-9_\-+.]+\Z")
+_PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*\Z")
 _LOOKUP = re.compile(r"\b(?:lookup|query|q)\s*\(")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
@@ -323,11 +323,7 @@ def _texts(values: Sequence[Any]) -> tuple[str, ...]:
 def wrong(answer: str, next_step: str) -> ConfigurationError:
     """Return the error for an option of the inventory."""
     return ConfigurationError(
-        attempted="Could not read the options of the inventory",
-        answer=answer,
-        next_step=next_step,
-        reason="malformed option",
-        dispatched=False,
+        f"Could not read the options of the inventory: {answer}", next_step, "malformed option"
     )
 
 
