@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import ModuleDocFragment
 from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.hosts import (
     GROUP_KINDS,
 )
+from tests.modules.test_unknown_names import NAMING
 from tests.plays.inventory_helpers import (
     AGENT,
     CONFIG,
@@ -31,6 +34,20 @@ from tests.plays.inventory_helpers import (
     wait_until,
 )
 from tests.simulator.process import Simulator
+
+NAMING_OPTIONS = [
+    name
+    for name in yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
+    if NAMING.search(name)
+]
+# An existing name of each of these options, and a misspelt one.
+UNKNOWN_NAMES = {
+    "tenant": ("t1", "tt1"),
+    "tenants": ("acme", "acmme"),
+    "pools": ("t1", "tt1"),
+    "tags": ("WEB", "wbe"),
+    "nodes": ("pve1", "pve11"),
+}
 
 
 class TestListing:
@@ -291,7 +308,30 @@ class TestTenants:
         assert len(found.group("tenant_acme")) == 2
 
     def test_an_unknown_tenant_has_nothing(self, listed: Lister) -> None:
-        assert listed(tenant="initech").hosts == {}
+        found = listed(tenant="initech")
+        assert found.hosts == {}
+        assert "there is no tenant 'initech'" in one_line(found.errors)
+
+    @pytest.mark.parametrize("option", NAMING_OPTIONS)
+    def test_an_unknown_name(self, listed: Lister, option: str) -> None:
+        """A playbook may create a tenant, a pool or a tag after the inventory is read."""
+        known, unknown = UNKNOWN_NAMES[option]
+        given: dict[str, Any] = {option: unknown if option == "tenant" else [known, unknown]}
+        found = listed(**given)
+        text = one_line(found.errors)
+        similar = known.lower()
+        assert f"'{unknown}' that this login can see (did you mean '{similar}'?)" in text
+        assert f"'{known}' that" not in text
+        assert (found.hosts == {}) == (option in ("nodes", "tenant"))
+        assert (found.code != 0) == (option == "nodes")
+
+    def test_a_name_that_one_of_two_sites_has(self, listed: Lister) -> None:
+        sites = [{"name": name, **listed.connection} for name in ("north", "south")]
+        assert "there is no" not in listed(connect=False, sites=sites, nodes=["pve1"]).errors
+        sites[1]["host"] = "127.0.0.1:9"
+        sites[1]["retries"] = 1
+        found = listed(connect=False, sites=sites, nodes=["pve11"], dead_site="report")
+        assert "there is no" not in found.errors  # the dead site may have it
 
     def test_only_its_vms_are_asked(self, listed: Lister, simulator: Simulator) -> None:
         listed(tenant="acme", fetch=["addresses"])

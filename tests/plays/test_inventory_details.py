@@ -33,6 +33,35 @@ class TestDetails:
         assert one["proxmox_snapshots"] == []
         assert found.host_of(10000) in found.group("os_l26")
 
+    def test_a_guest_that_moves_to_another_cluster(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
+        """The record is in the notes, so it takes no request besides those for the configurations.
+        A tenant can write any notes.
+        """
+        moves = {
+            10000: "0f:10000:munich:700:online:1:1764500000:proven:1764500100:vienna",
+            10001: "0f:10001:munich:701:online:1:1764500000::0:vienna",
+            10002: f"0f:10002:munich:702:online:1:{10**17}::0:vienna",
+        }
+        for vmid, move in moves.items():
+            configure(simulator, vmid, description=f"mail\n<!-- pve.fleet: move={move} -->")
+        found = listed(fetch=["config"])
+        assert found.by_vmid(10000)["proxmox_move"] == {
+            "from_site": "vienna",
+            "from_vmid": 10000,
+            "to_site": "munich",
+            "to_vmid": 700,
+            "mode": "online",
+            "state": "proven",
+            "began": "2025-11-30T10:53:20Z",
+            "since": "2025-11-30T10:55:00Z",
+        }
+        moving = found.by_vmid(10001)["proxmox_move"]
+        assert (moving["state"], moving["since"]) == ("moving", None)
+        assert "proxmox_move" not in found.by_vmid(10002)
+        assert sum(simulator.counts().values()) == 1 + len(found.hosts)
+
     def test_an_agent_that_is_off_is_not_asked(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, agent="0", ipconfig0="ip=10.5.0.7/24,gw=10.5.0.1")
         found = listed(fetch=["config", "addresses"], filters=["proxmox_vmid == 10000"])

@@ -1,20 +1,130 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read the listing of one or several sites, in parallel."""
+"""Read the listing of one or several sites, in parallel, and correct rows that are still wrong.
+
+The listing takes name, template flag, power state and figures of a guest from the last statistics
+of its VMID (pve-manager: PVE/API2Tools.pm, extract_vm_stats). Until pvestatd has run, within ten
+seconds, the row of a new guest contains none of them, or the values of a removed VM with the same
+VMID.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._foundation.api.client import Client
 from ..._foundation.api.settings import ReadFile, named_site, resolve, site_names
-from ..._foundation.core.errors import ConfigurationError, FleetError
-from ..._foundation.core.parallel import SITES_AT_ONCE, side_by_side
-from ..._guests.kinds.words import GUESTS
-from .names import Rows, checked_rows, listed_on, lists_to_query, with_figures
+from ..._foundation.cluster.state import CREATION_LOCKS
+from ..._foundation.core.errors import (
+    ApiError,
+    ConfigurationError,
+    FleetError,
+    NetworkError,
+    NodeUnhealthy,
+)
+from ..._foundation.core.parallel import LISTINGS_AT_ONCE, side_by_side
+from ..._guests.kinds.kind import Kind
+from ..._guests.kinds.words import GUESTS, VM
+from .kinds import is_guest, kind_of
+
+Rows = list[dict[str, Any]]
+
+
+def listed(client: Client) -> Rows:
+    """Return the VMs of `/cluster/resources`. Raises FleetError."""
+    attempted = "Could not list the VMs"
+    answer = client.get("cluster", "resources", type="vm", attempted=attempted)
+    rows = checked_rows(answer, attempted)
+    return [dict(row) for row in rows if row.get("type") == VM.type]
+
+
+def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
+    """Return the rows of a listing.
+
+    Raises ApiError for an answer that is not a listing: it must not count as an empty listing.
+    """
+    if not isinstance(answer, list):
+        raise ApiError(
+            f"{attempted}: the answer is not a list",
+            "Check that host and port lead to Proxmox VE, and the proxies on the way",
+            "not a listing",
+        )
+    return [row for row in answer if isinstance(row, Mapping)]
+
+
+# Fields that come from the statistics. The tags, the pool and the lock in the listing are current.
+_FIGURES = frozenset(
+    "name status uptime cpu mem maxmem maxdisk diskread diskwrite netin netout memhost".split()
+)
+
+
+def listed_on(client: Client, kind: Kind, node: str) -> Rows:
+    """Return the guests in the list of a node, none if it does not answer. Raises FleetError."""
+    attempted = f"Could not list the {kind.noun}s of node {node}"
+    try:
+        answer = client.get(*kind.path(node), attempted=attempted)
+    except (NetworkError, NodeUnhealthy):
+        return []
+    return [dict(row) for row in checked_rows(answer, attempted)]
+
+
+def lists_to_query(
+    rows: Sequence[Mapping[str, Any]], kinds: Collection[str] = tuple(GUESTS)
+) -> list[tuple[str, str]]:
+    """Return pairs of kind and node: the lists with guests of these kinds whose row in the listing
+    is recognizably incomplete or doubtful (pure).
+
+    These are guests without a name, guests whose creation is in progress, and guests with the same
+    name and tags: one of these may have the VMID of a removed guest. Nodes that are not online are
+    left out.
+    """
+    guests = [row for row in rows if is_guest(row, kinds)]
+    online = {row.get("node") for row in rows if row.get("status") == "online"}
+    counts = Counter(map(_identity, guests))
+    lists: set[tuple[str, str]] = set()
+    for row in guests:
+        if row.get("node") in online and _is_unverified(row, counts):
+            lists.add((kind_of(row), str(row["node"])))
+    return sorted(lists)
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row.get("name", "")), str(row.get("tags", ""))
+
+
+def _is_unverified(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]) -> bool:
+    """Return whether the row may show the values of another guest.
+
+    A template may have a copy on each node, so its name may be listed several times.
+    """
+    if not row.get("name") or row.get("lock") in CREATION_LOCKS:
+        return True
+    return not row.get("template") and counts[_identity(row)] > 1
+
+
+def with_figures(
+    rows: Sequence[Mapping[str, Any]], of_nodes: Iterable[tuple[str, Rows]]
+) -> list[dict[str, Any]]:
+    """Return the rows of the listing with the figures of guests that nodes report (pure)."""
+    known: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for node, guests in of_nodes:
+        for one in guests:
+            known[node, int(one["vmid"])] = one
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        merged = dict(row)
+        guest = known.get((str(row.get("node")), int(row["vmid"]))) if is_guest(row) else None
+        if guest is not None:
+            merged.update({key: guest[key] for key in guest if key in _FIGURES})
+            merged["maxcpu"] = guest.get("cpus")
+            # a node sends the flag for templates only
+            merged["template"] = guest.get("template", 0)
+        found.append(merged)
+    return found
 
 
 @dataclass(frozen=True)
@@ -33,12 +143,8 @@ class SiteListing:
     @property
     def offline(self) -> frozenset[str]:
         """The nodes that are listed as offline; their VMs stay in the listing for minutes."""
-        offline: set[str] = set()
-        for row in self.rows:
-            is_node = row.get("type") == "node"
-            if is_node and row.get("status") == "offline":
-                offline.add(str(row.get("node")))
-        return frozenset(offline)
+        nodes = [row for row in self.rows if row.get("type") == "node"]
+        return frozenset(str(row.get("node")) for row in nodes if row.get("status") == "offline")
 
 
 def open_clients(
@@ -49,11 +155,8 @@ def open_clients(
     These are all sites, or the site in the options; without sites there is one site named ''.
     No request is made. Raises ConfigurationError, except for an error of one of several sites.
     """
-    names: list[str] = []
-    host = str(options.get("host") or "")
-    is_one_site = named_site(options, environ) or host.strip()
-    if not is_one_site:
-        names = list(site_names(options, environ, read_file))
+    is_one_site = named_site(options, environ) or str(options.get("host") or "").strip()
+    names = [] if is_one_site else list(site_names(options, environ, read_file))
     if not names:
         client = Client(resolve(options, environ, read_file)).printable()
         return {client.site: client}, []
@@ -64,7 +167,7 @@ def open_clients(
             connection = resolve({**options, "site": name}, environ, read_file)
         except ConfigurationError as error:
             attempted = error.attempted
-            if attempted:
+            if attempted and f"(site {name})" not in attempted:
                 attempted = f"{attempted} (site {name})"
             unusable.append(SiteListing(name, error=error.on(attempted=attempted)))
             continue
@@ -80,9 +183,7 @@ def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list
 
     def read_one(site: str) -> SiteListing:
         client = clients[site]
-        place = str(client.connection.endpoint)
-        if site:
-            place = f"site {site}"
+        place = f"site {site}" if site else str(client.connection.endpoint)
         attempted = f"Could not list the guests of {place}"
         try:
             # Without a type, the answer contains the nodes too, including offline nodes.
@@ -92,7 +193,7 @@ def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list
         except FleetError as error:
             return SiteListing(site, error=error)
 
-    return side_by_side(read_one, list(clients), SITES_AT_ONCE)
+    return side_by_side(read_one, list(clients), LISTINGS_AT_ONCE)
 
 
 def _completed(

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..._foundation.api.client import Client
 from ..._foundation.api.settings import ENVIRONMENT, ReadFile
+from ..._foundation.cluster.find.names import NODE, POOL, TAG, TENANT, GivenNames, check_names_at
 from ..._foundation.cluster.find.restoring import seems_bare
 from ..._foundation.cluster.state import cluster_state_of
 from ..._foundation.core.errors import (
@@ -24,7 +25,7 @@ from ..._foundation.core.errors import (
     PermissionDenied,
 )
 from ..._foundation.core.formatting import counted
-from ..._guests.kinds.words import VIRTUAL_MACHINE, VM
+from ..._guests.kinds.words import TYPES, VIRTUAL_MACHINE, VM
 from .cache_policy import EarlierSync, reusable
 from .details import fetch_details
 from .hosts import InventoryGuest, guest_of, read_guests
@@ -214,6 +215,7 @@ def _sync_of(
 ) -> InventorySync:
     """Return the sync of these listings, and fetch the missing details for it."""
     stale, warnings = _without_answer(listings, options, old)
+    warnings += _unknown_names(listings, clients, options)
     guests, undecided = choose(listings, options, is_wanted)
     now = time.time()
     read = {listing.site: now for listing in listings if listing.error is None}
@@ -228,10 +230,10 @@ def _sync_of(
             hidden.append(guest)
         if guest.key in old.details:
             details[guest.key] = old.details[guest.key]
-    earlier: Mapping[str, Mapping[str, Any]] = {}
-    if not refetch:
-        earlier = old.details
-        details.update(_reusable(old, guests, options, now))
+    earlier: Mapping[str, Mapping[str, Any]] = {} if refetch else old.details
+    if options.fetch and not refetch:
+        known = EarlierSync({guest.key: guest for guest in old.known}, old.details, old.ages(now))
+        details.update(reusable(guests, known, options.fetch, options.limits.max_age, now))
     missing = [guest for guest in guests if guest.key not in details]
     offline: set[tuple[str, str]] = set()
     for listing in listings:
@@ -241,10 +243,12 @@ def _sync_of(
     )
     for key, one in fetched.items():
         details[key] = {**one, "taken": now}
+    # Endpoints whose certificate is not verified; sites may share one.
+    unverified = [text for client in clients.values() for text in client.connection.warnings]
     return InventorySync(
         guests=(*guests, *kept),
         details=details,
-        warnings=_unverified(clients) + warnings + undecided,
+        warnings=[*dict.fromkeys(unverified), *warnings, *undecided],
         is_complete=len(read) == len(listings),
         taken=now,
         read={**old.read, **read},
@@ -252,12 +256,25 @@ def _sync_of(
     )
 
 
-def _unverified(clients: Mapping[str, Client]) -> list[str]:
-    """Return a warning for each endpoint whose certificate is not verified."""
-    found: dict[str, None] = {}
-    for client in clients.values():
-        found.update(dict.fromkeys(client.connection.warnings))
-    return list(found)
+def _unknown_names(
+    listings: Sequence[SiteListing], clients: Mapping[str, Client], options: InventoryOptions
+) -> list[str]:
+    """Return a warning for each tenant, pool and tag in the options that no site has; a playbook
+    may create them after the inventory is read. Raises NotFound for a node.
+
+    Nothing is decided if a site did not answer.
+    """
+    choice = options.choice
+    given: GivenNames = {
+        "tenants": (TENANT, list(choice.tenants or ())),
+        "nodes": (NODE, list(choice.nodes or ())),
+        "pools": (POOL, list(choice.pools or ())),
+        "tags": (TAG, list(choice.tags or ())),
+    }
+    if any(listing.error for listing in listings):
+        return []
+    sites = [(clients[one.site], cluster_state_of(one.rows, TYPES)) for one in listings]
+    return check_names_at(sites, given, options.tenant_prefix, (TENANT, POOL, TAG))
 
 
 def _without_answer(
@@ -271,9 +288,7 @@ def _without_answer(
     sites: set[str] = set()
     warnings: list[str] = []
     missing: list[FleetError] = []
-    ages: Mapping[str, float] = {}
-    if options.stale == "allow":
-        ages = old.ages(time.time())
+    ages = old.ages(time.time()) if options.stale == "allow" else {}
     for listing in listings:
         error = listing.error
         if error is None:
@@ -286,27 +301,9 @@ def _without_answer(
         sites.add(listing.site)
         age = ages[listing.site]
         warnings.append(f"showing the last good inventory of {name}, {age:.0f} s old")
-    if not missing:
-        return sites, warnings
-    none_answered = len(missing) == len(listings)
-    if none_answered or options.dead_site == "fail":
+    if missing and (len(missing) == len(listings) or options.dead_site == "fail"):
         raise missing[0]
     return sites, warnings
-
-
-def _reusable(
-    old: InventorySync, guests: Sequence[InventoryGuest], options: InventoryOptions, now: float
-) -> dict[str, dict[str, Any]]:
-    """Return the details of the old sync that are still valid, by key."""
-    if not options.fetch:
-        return {}
-    return reusable(
-        guests,
-        EarlierSync({guest.key: guest for guest in old.known}, old.details, old.ages(now)),
-        options.fetch,
-        options.limits.max_age,
-        now,
-    )
 
 
 def choose(
@@ -336,7 +333,13 @@ def choose(
                 undecided.append(guest.name or guest.substitute)
                 reasons.append(reason)
     if undecided:
-        warnings.append(_omission_warning(undecided, reasons[0]))
+        listed = ", ".join(undecided[:_MAX_NAMES])
+        if len(undecided) > _MAX_NAMES:
+            listed += " ..."
+        number, why = counted(len(undecided), "host"), reasons[0]
+        warnings.append(
+            f"left out {number} for which a filter could not be decided ({listed}): {why}"
+        )
     return chosen, warnings
 
 
@@ -354,15 +357,6 @@ def _restored(listing: SiteListing) -> list[str]:
     return warnings
 
 
-def _omission_warning(names: Sequence[str], reason: str) -> str:
-    """Return the warning about guests for which a filter could not be decided."""
-    listed = ", ".join(names[:_MAX_NAMES])
-    if len(names) > _MAX_NAMES:
-        listed += " ..."
-    number = counted(len(names), "host")
-    return f"left out {number} for which a filter could not be decided ({listed}): {reason}"
-
-
 def _name(listing: SiteListing) -> str:
     if not listing.site:
         return "Proxmox VE"
@@ -372,11 +366,8 @@ def _name(listing: SiteListing) -> str:
 def _without_secrets(value: Any) -> Any:
     """Return a copy of plain data without the keys that are secret."""
     if isinstance(value, Mapping):
-        cleaned: dict[Any, Any] = {}
-        for key, one in value.items():
-            if not _SECRET.search(str(key)):
-                cleaned[key] = _without_secrets(one)
-        return cleaned
+        shown = {key: one for key, one in value.items() if not _SECRET.search(str(key))}
+        return {key: _without_secrets(one) for key, one in shown.items()}
     if isinstance(value, (list, tuple)):
         return [_without_secrets(one) for one in value]
     return value

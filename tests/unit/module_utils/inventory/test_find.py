@@ -14,7 +14,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.fin
     find_row,
     find_vm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.names import (
+from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.sites import (
     Rows,
     checked_rows,
 )

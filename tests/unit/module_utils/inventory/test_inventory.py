@@ -74,6 +74,15 @@ def guest(vmid: int, **more: Any) -> InventoryGuest:
     return read_guests([row(vmid, **more)], more.pop("site", ""))[0]
 
 
+def moving(
+    site: str, vmid: int, state: str, tenant: str = "acme", to_vmid: int = 8
+) -> InventoryGuest:
+    """Return one copy of a guest that moves from VMID 7 of site n to site s."""
+    places = {"from_site": "n", "from_vmid": 7, "to_site": "s", "to_vmid": to_vmid}
+    variables = {"proxmox_move": {**places, "state": state}}
+    return InventoryGuest(site, vmid, "a", "", "", tenant=tenant, variables=variables)
+
+
 def sanitize(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
 
@@ -268,6 +277,37 @@ class TestNames:
     def test_one_name_and_vmid_on_two_sites(self) -> None:
         guests = [InventoryGuest("n", 7, "a", "", ""), InventoryGuest("s", 7, "a", "", "")]
         assert unique_names(guests, ["a", "a"])[0] == ["a_7_n", "a_7_s"]
+
+    @pytest.mark.parametrize(
+        ("state", "expected"),
+        [
+            ("moving", ["a", "a_8"]),
+            ("void", ["a", "a_8"]),
+            ("returned", ["a", "a_8"]),
+            ("proven", ["a_7", "a"]),
+        ],
+    )
+    def test_a_guest_that_moves_keeps_its_name(self, state: str, expected: list[str]) -> None:
+        """From the start of a move to its end there is one host of the guest's name, at the site
+        where the guest runs or is to run.
+        """
+        source, target = moving("n", 7, state), moving("s", 8, state)
+        assert unique_names([source], ["a"])[0] == ["a"]
+        assert unique_names([source, target], ["a", "a"])[0] == expected
+        assert unique_names([target, source], ["a", "a"])[0] == expected[::-1]
+
+    def test_a_guest_that_moves_has_the_vmid_of_its_copy(self) -> None:
+        copies = [moving("n", 7, "proven", to_vmid=7), moving("s", 7, "proven", to_vmid=7)]
+        assert unique_names(copies, ["a", "a"])[0] == ["a_7", "a"]
+
+    def test_a_third_guest_of_the_name_of_a_move(self) -> None:
+        guests = [moving("n", 7, "proven"), moving("s", 8, "proven"), guest(9, site="s")]
+        assert unique_names(guests, ["a", "a", "a"])[0] == ["a_7", "a_8", "a_9"]
+
+    def test_notes_of_another_tenant_do_not_change_a_name(self) -> None:
+        """A tenant can write any notes."""
+        guests = [moving("n", 7, "moving"), moving("s", 8, "moving", tenant="evil")]
+        assert unique_names(guests, ["a", "a"])[0] == ["a_7", "a_8"]
 
 
 class TestGroups:

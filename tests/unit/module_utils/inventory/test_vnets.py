@@ -14,9 +14,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.addresses import AddressRule
 from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.details import (
+    add_vnets,
     detail_variables,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._operation.inventory.vnets import add_vnets
 
 ROWS = [{"vnet": "tabc", "zone": "tenants"}, {"vnet": "other", "zone": "lab"}]
 
