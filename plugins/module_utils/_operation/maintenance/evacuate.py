@@ -6,25 +6,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..._foundation.cluster.placement import require_node
-from ..._foundation.cluster.state import fetch_cluster_state
-from ..._foundation.core.errors import FleetError
+from ..._foundation.cluster.state import ClusterState, fetch_cluster_state
+from ..._foundation.core.clock import poll
+from ..._foundation.core.errors import FleetError, NotApproved
 from ..._foundation.core.formatting import counted
-from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
 from ..._guests.guest.flow.apply import require_permitted
-from ..._guests.kinds.words import TYPES
-from ..._infrastructure.node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
+from ..._guests.kinds.move import last_record_of
+from ..._infrastructure.node.record import (
+    EVACUATED,
+    EVACUATING,
+    MAINTAINED,
+    PENDING,
+    RETURNING,
+    NodeRecord,
+)
+from .approval import keep_leaving, keep_record_writes, keep_returning, require_approved_ha
 from .execute import MaintenanceOutcomes, await_ha, execute, set_noout
+from .give_back import decide_return
 from .guests import fingerprint
 from .keep import keep_record, recording
 from .model import FAIL, HA, RECORDED, STAY, STOP, GuestDecision, MaintenanceOptions
 from .planning import Evacuation, plan_evacuation, runs
-from .read import MaintenanceFacts, read_active, read_facts, read_members, read_node
+from .read import MaintenanceFacts, is_maintained, read_active, read_facts, read_members, read_node
 from .report import (
     MOVES,
     MaintenanceProgress,
@@ -68,41 +78,59 @@ class _EvacuationRun(MaintenanceOutcomes):
         return self.record.phase if self.record is not None else PENDING
 
 
-def run_evacuation(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
+def run_evacuation(options: MaintenanceOptions, client: Client) -> Result:
     """Evacuate a node, or only record its guests; check mode plans both."""
-    _await_node(client, options, check_mode)
+    _await_node(client, options)
+    if is_maintained(client, options.node):
+        return result_of(MaintenanceProgress(options, MAINTAINED))
     facts = read_facts(client, options.node)
     work = _EvacuationRun(client, options, facts, facts.records.get(options.node))
     if work.phase == RETURNING:
+        if options.check_mode:
+            _keep(work, ())
         return result_of(MaintenanceProgress(options, RETURNING))
-    if not check_mode:
+    if not options.check_mode:
         _await_own_tasks(work)
     evacuation = plan_evacuation(client, options, facts.ha, work.known)
     plan = _plan_of(work, evacuation)
     if plan:
         _require_ready(work, evacuation)
     _require_movable(options, evacuation)
-    if check_mode:
+    if options.check_mode:
         leaving = [one.planned for one in evacuation.with_action(*_LEAVING) if one.planned]
         first = recording(options.node, _recording(work)) if plan else None
         require_permitted(client, [one.vm_plan for one in leaving], first)
-    if check_mode or not plan:
+        _keep(work, evacuation.with_action(*_LEAVING))
+    if options.check_mode or not plan:
         return result_of(_progress(work, evacuation, work.phase, plan))
+    require_approved_ha(client, options, evacuation.decisions)
     if options.state == RECORDED:
         _record(work, evacuation)
         return result_of(_progress(work, evacuation, EVACUATING, plan))
     return _execute(work, evacuation, plan)
 
 
-def _await_node(client: Client, options: MaintenanceOptions, check_mode: bool) -> None:
+def _keep(work: _EvacuationRun, leaving: Iterable[GuestDecision]) -> None:
+    """Show the plan of the whole maintenance for an approval: guests that leave, and the return of
+    all guests, those that left before included.
+    """
+    client, options, record = work.client, work.options, work.record
+    noout = _sets_noout(work) or (record is not None and record.noout)
+    keep_record_writes(client, options, _recording(work), noout=noout)
+    keep_leaving(client, options, leaving)
+    if record is not None:
+        keep_returning(client, decide_return(options, client, record)[0])
+
+
+def _await_node(client: Client, options: MaintenanceOptions) -> None:
     """Wait for a node that reboots: its record can be read once it is back. Raises FleetError."""
-    cluster = fetch_cluster_state(client, TYPES)
+    cluster = fetch_cluster_state(client)
     row = cluster.nodes.get(options.node)
-    if row is not None and not row.online and not check_mode:
+    if row is not None and not row.online and not options.check_mode:
         for _remaining in poll(client.clock, options.wait_timeout, longest=5.0):
             if read_members(client)[1].get(options.node, True):
                 break
-        cluster = fetch_cluster_state(client.direct(), TYPES)
+        cluster = fetch_cluster_state(client.direct())
     require_node(cluster, options.node)
 
 
@@ -119,11 +147,25 @@ def _require_ready(work: _EvacuationRun, evacuation: Evacuation) -> None:
     options = work.options
     blockers = find_blockers(work.facts, options.node, options.extra_votes)
     blockers += find_balancing(work.facts.ha, options.ha_maintenance)
-    blockers += find_busy(work.facts, options.node, evacuation.cluster, work.record)
+    held = _held_by_moves(work, evacuation.cluster)
+    blockers += find_busy(work.facts, options.node, evacuation.cluster, work.record, held)
     blockers += _late(work, evacuation)
     if blockers:
         attempted = f"Node {options.node} was not evacuated"
         raise blocked(attempted, blockers, "cannot lose the node")
+
+
+def _held_by_moves(work: _EvacuationRun, cluster: ClusterState) -> dict[int, str]:
+    """Return the target site of each guest of the node that a move to another cluster keeps locked;
+    one request for each guest with the lock of a migration.
+    """
+    held: dict[int, str] = {}
+    for row in cluster.guests:
+        if row.node == work.options.node and row.lock == "migrate":
+            record = last_record_of(work.client.get(*row.path, "config") or {})
+            if record is not None and record.source == row.vmid:
+                held[row.vmid] = record.site
+    return held
 
 
 def _require_movable(options: MaintenanceOptions, evacuation: Evacuation) -> None:
@@ -227,7 +269,7 @@ def _execute(work: _EvacuationRun, evacuation: Evacuation, plan: list[str]) -> R
         _record(work, evacuation)
         work.decisions |= {one.row.vmid: one for one in evacuation.decisions}
         _move(work, evacuation)
-        if work.failed and options.unmovable == FAIL:
+        if _is_final(work):
             break
         evacuation = plan_evacuation(client, options, work.facts.ha, work.known)
         if not _remaining_guests(evacuation):
@@ -240,6 +282,14 @@ def _execute(work: _EvacuationRun, evacuation: Evacuation, plan: list[str]) -> R
     return result_of(_progress(work, evacuation, EVACUATED, plan))
 
 
+def _is_final(work: _EvacuationRun) -> bool:
+    """Return whether failures end the evacuation: the policy is about guests that cannot leave, not
+    about guests whose plan is not the approved one.
+    """
+    is_refused = any(isinstance(error, NotApproved) for error in work.failed.values())
+    return is_refused or bool(work.failed and work.options.unmovable == FAIL)
+
+
 def _remaining_guests(evacuation: Evacuation) -> list[GuestDecision]:
     """Return the guests that are on the node and can leave, or can be shut down."""
     stopping = [one for one in evacuation.with_action(STOP) if runs(one.row)]
@@ -249,7 +299,7 @@ def _remaining_guests(evacuation: Evacuation) -> list[GuestDecision]:
 def _failure(work: _EvacuationRun, evacuation: Evacuation) -> FleetError | None:
     """Return the error about the guests that should have left, or None."""
     node = work.options.node
-    if work.failed and work.options.unmovable == FAIL:
+    if _is_final(work):
         attempted = f"{counted(len(work.failed), 'guest')} could not leave node {node}"
         return failed(attempted, work.failed, work.decisions.values())
     reason = "it came back, or another client has moved it to the node"
@@ -273,6 +323,7 @@ def _move(work: _EvacuationRun, evacuation: Evacuation) -> None:
     moved_by_ha = {one.row.vmid: one for one in evacuation.with_action(HA)}
     for vmid in await_ha(client, options, set(moved_by_ha)):
         work.failed[vmid] = not_moved(moved_by_ha.pop(vmid), options.task_timeout)
+    work.reached |= moved_by_ha.keys()
     work.done += map(_waiting, moved_by_ha.values())
 
 
@@ -281,11 +332,5 @@ def _progress(
 ) -> MaintenanceProgress:
     decisions = {one.row.vmid: one for one in evacuation.decisions} | work.decisions
     return MaintenanceProgress(
-        work.options,
-        phase,
-        tuple(decisions.values()),
-        len(evacuation.resting),
-        tuple(plan),
-        tuple(work.done),
-        tuple(work.warnings),
+        work.options, phase, tuple(decisions.values()), len(evacuation.resting), tuple(plan), work
     )

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..._foundation.cluster.state import fetch_cluster_state
+from ..._foundation.core.clock import poll
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.parallel import ConcurrencyLimits
-from ..._foundation.core.poll import poll
+from ..._foundation.resource.engine import attempted
+from ..._foundation.resource.plan import Plan, Step
 from ..._guests.fleet.execute import Executor, VmOutcome
 from ..._guests.fleet.reservations import Reservations
-from ..._guests.kinds.words import TYPES
 from .model import GuestDecision, MaintenanceOptions
 
 if TYPE_CHECKING:
@@ -25,18 +26,23 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class MaintenanceOutcomes:
-    """The finished steps of a run, its warnings, and the errors of guests by VMID."""
+    """The finished steps of a run, its warnings, the VMIDs of guests whose plans were carried out,
+    and the errors of guests by VMID.
+    """
 
     failed: dict[int, FleetError] = field(default_factory=dict)
+    reached: set[int] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def note(self, outcome: VmOutcome) -> None:
         """Note the outcome of one guest."""
+        vmid = outcome.planned.item.desired.guest.vmid
         if outcome.error is not None:
-            self.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
+            self.failed[vmid] = outcome.error
             self.done += outcome.error.details.get("done", ())
         if outcome.result is not None:
+            self.reached.add(vmid)
             self.done += outcome.result.values["done"]
             self.warnings += outcome.result.warnings
 
@@ -48,7 +54,7 @@ def execute(
     plans = [one.planned for one in decisions if one.planned is not None]
     if not plans:
         return []
-    reservations = Reservations(client, fetch_cluster_state(client.direct(), TYPES))
+    reservations = Reservations(client, fetch_cluster_state(client.direct()))
     number = options.parallel
     limits = ConcurrencyLimits(all=number, node=0, storage=0, template=0, read_ahead=number)
     executor = Executor(client, reservations, limits, client.clock.monotonic())
@@ -62,7 +68,7 @@ def await_ha(client: Client, options: MaintenanceOptions, vmids: set[int]) -> se
         return waiting
     for _remaining in poll(client.clock, options.task_timeout, longest=5.0):
         try:
-            cluster = fetch_cluster_state(client.direct(), TYPES)
+            cluster = fetch_cluster_state(client.direct())
         except FleetError as error:
             if not error.retryable:
                 raise
@@ -75,15 +81,24 @@ def await_ha(client: Client, options: MaintenanceOptions, vmids: set[int]) -> se
     return waiting
 
 
-def set_noout(client: Client, options: bool) -> None:
-    """Set or clear the flag noout, with which Ceph does not mark OSDs of an offline node out."""
-    word = "set" if options else "clear"
+def noout_plan(is_set: bool) -> Plan:
+    """Return the plan that sets or clears the flag noout, with which Ceph does not mark OSDs of an
+    offline node out (pure).
+    """
+    summary = f"{'Set' if is_set else 'Clear'} the flag noout of Ceph"
+    data = {"value": 1 if is_set else 0}
+    return Plan((Step("noout", summary, "PUT", ("cluster", "ceph", "flags", "noout"), data),))
+
+
+def set_noout(client: Client, is_set: bool) -> None:
+    """Set or clear the flag noout."""
+    (step,) = noout_plan(is_set).steps
     client.write(
-        "PUT",
-        *("cluster", "ceph", "flags", "noout"),
-        data={"value": 1 if options else 0},
-        attempted=f"Could not {word} the flag noout of Ceph",
-        confirm=lambda: True if _has_noout(client) is options else None,
+        step.method,
+        *step.path,
+        data=step.data,
+        attempted=attempted(step.summary),
+        confirm=lambda: True if _has_noout(client) is is_set else None,
     )
 
 

@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state
-from ..._foundation.core.errors import FleetError, NodeUnhealthy, PermissionDenied
+from ..._foundation.core.clock import poll
+from ..._foundation.core.errors import FleetError, NodeUnhealthy, NotApproved, PermissionDenied
 from ..._foundation.core.formatting import counted
-from ..._foundation.core.poll import poll
 from ..._foundation.core.result import Result
 from ..._foundation.resource.plan import Plan
 from ..._guests.fleet.plan import FleetPlanner, PlannedGuest
 from ..._guests.guest.flow.apply import require_permitted
 from ..._guests.guest.registry import LISTS
 from ..._guests.guest.start_order import start_order
-from ..._guests.kinds.words import TYPES
 from ..._infrastructure.node.record import PENDING, RETURNING, NodeRecord
+from .approval import keep_record_writes, keep_returning
 from .execute import MaintenanceOutcomes, execute, set_noout
 from .guests import fingerprint, returning_item
 from .keep import keep_record, recording
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, GuestDecision, MaintenanceOptions
 from .planning import runs
-from .read import read_ha, read_members, read_node, read_record
+from .read import is_maintained, read_ha, read_members, read_node, read_record
 from .report import MaintenanceProgress, failed, result_of
 from .standing import find_missing
 from .times.estimate import seconds_of
@@ -46,36 +46,57 @@ class _ReturnRun(MaintenanceOutcomes):
     options: MaintenanceOptions
 
 
-def run_return(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
+def run_return(options: MaintenanceOptions, client: Client) -> Result:
     """Wait until the node is complete, then move its guests back; check mode does not wait."""
-    record = _record_of_complete(options, client, 0 if check_mode else options.wait_timeout)
-    if record is None or record.phase == PENDING:
+    record = _record_of_complete(options, client, 0 if options.check_mode else options.wait_timeout)
+    if record is None:
         return result_of(MaintenanceProgress(options, "none"))
+    if record.phase == PENDING:
+        return _end_pending(options, client)
     if options.state == COMPLETE:
         return result_of(MaintenanceProgress(options, record.phase))
-    decisions, warnings = _decide(options, client, record)
+    decisions, warnings = decide_return(options, client, record)
     plan = _plan_of(options, record, decisions)
-    progress = MaintenanceProgress(options, record.phase, decisions, 0, plan, (), warnings)
-    if check_mode:
+    work = _ReturnRun(client, options, warnings=list(warnings))
+    progress = MaintenanceProgress(options, record.phase, decisions, 0, plan, work)
+    if options.check_mode:
         plans = [one.planned.vm_plan for one in decisions if one.planned]
         require_permitted(client, plans, recording(options.node, _beginning(options)))
+        keep_record_writes(client, options, _beginning(options), noout=record.noout)
+        keep_returning(client, decisions)
         return result_of(progress)
-    return _execute(_ReturnRun(client, options, warnings=list(warnings)), record, progress)
+    return _execute(work, record, progress)
 
 
-def run_next(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
-    """Record the node as the next one, unless its maintenance has started. Raises FleetError."""
-    record, planned = _record_next(client, options.node, check_mode)
+def _end_pending(options: MaintenanceOptions, client: Client) -> Result:
+    """Remove the record of a node that waits for its maintenance, in state returned."""
+    if options.state == COMPLETE:
+        return result_of(MaintenanceProgress(options, PENDING))
+    node, ending, check_mode = options.node, _ending(options), options.check_mode
+    _record, planned = keep_record(client, node, _not_pending, ending, check_mode=check_mode)
     plan = tuple(planned.summaries)
-    done = () if check_mode else plan
-    return result_of(
-        MaintenanceProgress(options, record.phase if record else "none", plan=plan, done=done)
-    )
+    outcomes = MaintenanceOutcomes(done=[] if check_mode else [*plan])
+    return result_of(MaintenanceProgress(options, "none", plan=plan, outcomes=outcomes))
+
+
+def _not_pending(before: NodeRecord | None) -> NodeRecord | None:
+    return None if before is not None and before.phase == PENDING else before
+
+
+def run_next(options: MaintenanceOptions, client: Client) -> Result:
+    """Record the node as the next one, unless its maintenance has started. Raises FleetError."""
+    record, planned = _record_next(client, options.node, options.check_mode)
+    plan = tuple(planned.summaries)
+    outcomes = MaintenanceOutcomes(done=[] if options.check_mode else [*plan])
+    phase = record.phase if record else "none"
+    return result_of(MaintenanceProgress(options, phase, plan=plan, outcomes=outcomes))
 
 
 def _record_next(
     client: Client, node: str, check_mode: bool = False
 ) -> tuple[NodeRecord | None, Plan]:
+    if is_maintained(client, node):
+        return None, Plan()
     fresh = NodeRecord(PENDING, int(client.clock.time()))
     return keep_record(
         client, node, lambda one: one or fresh, _handing_over(node), check_mode=check_mode
@@ -101,10 +122,9 @@ def _record_of_complete(
         if not missing:
             return record
     raise NodeUnhealthy(
-        attempted=f"Node {options.node} is not complete after {timeout:g} s",
-        answer="; ".join(missing),
-        next_step="Its guests stay where they are. Repair this and run again: it continues here",
-        reason="node not complete",
+        f"Node {options.node} is not complete after {timeout:g} s: {'; '.join(missing)}",
+        "Its guests stay where they are. Repair this and run again: it continues here",
+        "node not complete",
         details={"missing": missing},
     )
 
@@ -121,7 +141,7 @@ def _read_record(
     record = read_record(client, options.node)
     if record is None or record.phase == PENDING:
         return record, []
-    cluster = fetch_cluster_state(client.direct(), TYPES)
+    cluster = fetch_cluster_state(client.direct())
     row = cluster.nodes.get(options.node)
     if row is None or not row.online:
         return record, ["the cluster lists it as offline"]
@@ -132,11 +152,11 @@ def _read_record(
     return record, missing
 
 
-def _decide(
+def decide_return(
     options: MaintenanceOptions, client: Client, record: NodeRecord
 ) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     """Return the decision about each guest of the record, in start order, and warnings."""
-    cluster = fetch_cluster_state(client.direct(), TYPES)
+    cluster = fetch_cluster_state(client.direct())
     rows = [row for row in cluster.guests if row.vmid in record.guests]
     gone = sorted(record.guests.keys() - {row.vmid for row in rows})
     warnings = [f"Guest {vmid} was removed during the maintenance" for vmid in gone]
@@ -230,15 +250,14 @@ def _execute(work: _ReturnRun, record: NodeRecord, progress: MaintenanceProgress
         work.done.append("Clear the flag noout of Ceph")
     for wave in waves(progress.decisions):
         _return_wave(work, wave)
-        if work.failed:
+        if not all(isinstance(error, NotApproved) for error in work.failed.values()):
             break
-    progress = replace(progress, phase=RETURNING, warnings=tuple(work.warnings))
     if work.failed:
         attempted = f"{counted(len(work.failed), 'guest')} could not return to node {options.node}"
         failure = failed(attempted, work.failed, progress.decisions)
-        return result_of(replace(progress, done=tuple(work.done)), failure)
+        return result_of(replace(progress, phase=RETURNING), failure)
     _finish(work)
-    return result_of(replace(progress, phase="none", done=tuple(work.done)))
+    return result_of(replace(progress, phase="none"))
 
 
 def _return_wave(work: _ReturnRun, wave: Sequence[GuestDecision]) -> None:
@@ -278,5 +297,7 @@ def _finish(work: _ReturnRun) -> None:
     if options.next_node:
         _record_next(client, options.next_node)
         work.done.append(_handing_over(options.next_node))
-    keep_record(client, options.node, lambda _before: None, _ending(options))
-    work.done.append(_ending(options))
+    digest = client.plan_book.digest
+    ending = _ending(options)
+    keep_record(client, options.node, lambda _before: None, ending, plan_digest=digest)
+    work.done.append(ending)

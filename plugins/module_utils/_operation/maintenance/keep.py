@@ -23,9 +23,17 @@ Change: TypeAlias = Callable[["NodeRecord | None"], "NodeRecord | None"]
 
 
 def keep_record(
-    client: Client, node: str, change: Change, summary: str, *, check_mode: bool = False
+    client: Client,
+    node: str,
+    change: Change,
+    summary: str,
+    *,
+    check_mode: bool = False,
+    plan_digest: str = "",
 ) -> tuple[NodeRecord | None, Plan]:
     """Change the record in the notes of a node, and return it with the plan. Raises FleetError.
+
+    A record that is removed is replaced by the mark of the plan with `plan_digest`, if given.
 
     The digest is sent with the change: if another client edits the notes first, they are read
     again, and the change is applied to the new notes.
@@ -36,7 +44,7 @@ def keep_record(
         after = change(before)
         if after == before:
             return Plan()
-        text = join_record(notes, after)
+        text = join_record(notes, after, plan_digest)
         data: dict[str, Any] = {"description": text} if text else {"delete": "description"}
         if digest:
             data["digest"] = digest
@@ -53,6 +61,9 @@ def keep_record(
     )
 
 
-def recording(node: str, summary: str) -> Plan:
-    """Return the plan of any change of the record, for a check of the privileges (pure)."""
-    return Plan((Step("record", summary, "PUT", ("nodes", node, "config")),))
+def recording(node: str, summary: str, notes: str = "") -> Plan:
+    """Return the plan of any change of the record, which keeps the notes, for a check of the
+    privileges and for an approval (pure).
+    """
+    data = {"description": notes}
+    return Plan((Step("record", summary, "PUT", ("nodes", node, "config"), data),))

@@ -25,6 +25,7 @@ class MaintenanceOptions:
 
     node: str
     state: str
+    check_mode: bool = False
     unmovable: str = FAIL
     move_stopped: bool = False
     restart_containers: bool = False

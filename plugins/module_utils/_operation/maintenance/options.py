@@ -21,11 +21,11 @@ _MIB = 1024 * 1024
 _LONGEST = 7 * 24 * 3600
 
 
-def read_options(params: Mapping[str, Any]) -> MaintenanceOptions:
+def read_options(params: Mapping[str, Any], check_mode: bool) -> MaintenanceOptions:
     """Return the options. Raises ValidationFailed."""
     next_node = params.get("next_node")
     return replace(
-        read_moves(params),
+        read_moves(params, check_mode),
         node=validate.node(params["node"]),
         state=params["state"],
         unmovable=params["unmovable"],
@@ -40,13 +40,14 @@ def read_options(params: Mapping[str, Any]) -> MaintenanceOptions:
     )
 
 
-def read_moves(params: Mapping[str, Any]) -> MaintenanceOptions:
+def read_moves(params: Mapping[str, Any], check_mode: bool) -> MaintenanceOptions:
     """Return the options about moves, without a node. Raises ValidationFailed."""
     rate = validate.number(params["transfer_rate"], 1, 100_000, "transfer_rate")
     windows = params.get("tenant_windows") or {}
     return MaintenanceOptions(
         node="",
         state="",
+        check_mode=check_mode,
         move_stopped=params["move_stopped"],
         restart_containers=params["restart_containers"],
         placement=read_placement(params.get("placement"), "placement"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ..._foundation.api.interface import PlanBook
 from ..._foundation.api.layers.caching import CachingReader
 from ..._foundation.cluster.rules import read_rules
 from ..._foundation.cluster.state import ClusterState, VmRow, query_nodes
@@ -42,12 +43,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class MaintenancePlanning:
-    """One plan for all guests of the node: the decisions so far, and the nodes of HA groups."""
+    """One plan for all guests of the node: the decisions so far, and the nodes of HA groups. The plan
+    book has the nodes of an approved plan.
+    """
 
     planner: FleetPlanner
     cluster: ClusterState
     decisions: dict[int, GuestDecision] = field(default_factory=dict)
     targets: dict[frozenset[str], str] = field(default_factory=dict)
+    plan_book: PlanBook = PlanBook()
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,11 @@ def plan_evacuation(
     planner = FleetPlanner(reader, False, LISTS)
     cluster = query_nodes(reader, planner.cluster, [options.node], full=True)
     rows = guests_on(cluster, options.node)
-    moving = [row for row in rows if options.move_stopped or runs(row)]
+    # A guest that the approved plan moves running, and that was stopped since, is compared with it.
+    planned = {row.vmid for row in rows if client.plan_book.target_of(row.vmid)}
+    moving = [row for row in rows if options.move_stopped or runs(row) or row.vmid in planned]
     resting = [row for row in rows if row not in moving]
-    round_ = MaintenancePlanning(planner, cluster)
+    round_ = MaintenancePlanning(planner, cluster, plan_book=client.plan_book)
     now = datetime.fromtimestamp(client.clock.time())
     free: list[VmRow] = []
     for row in moving:
@@ -191,12 +197,12 @@ def choose(
 def _excluded(
     round_: MaintenancePlanning, ha: HaManagerState, row: VmRow, options: MaintenanceOptions
 ) -> set[str]:
-    """Return the nodes that the rules of the HA manager exclude for a guest."""
+    """Return the nodes that the rules of the HA manager or an approved plan exclude for a guest."""
     sid = sid_of(row)
     nodes = set(round_.cluster.nodes)
     found = excluded(ha, sid, options.node, nodes)
-    target = round_.targets.get(ha.together.get(sid, frozenset()))
-    if target:
+    approved = round_.plan_book.target_of(row.vmid)
+    for target in filter(None, (round_.targets.get(ha.together.get(sid, frozenset())), approved)):
         found |= nodes - {target}
     return found
 

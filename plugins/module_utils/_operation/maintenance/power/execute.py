@@ -10,14 +10,20 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...._foundation.cluster.state import fetch_cluster_state, query_nodes
-from ...._foundation.core.errors import FleetError, TaskFailed, TaskTimeout, with_unverified
-from ...._foundation.core.poll import poll
-from ...._foundation.resource.execute import after_writes
+from ...._foundation.core.clock import poll
+from ...._foundation.core.errors import (
+    FleetError,
+    NotApproved,
+    TaskFailed,
+    TaskTimeout,
+    with_unverified,
+)
+from ...._foundation.resource.engine import after_writes, attempted
+from ...._foundation.resource.plan import Plan, Step
 from ...._guests.fleet.execute import VmOutcome
 from ...._guests.fleet.plan import FleetPlanner
 from ...._guests.guest.registry import LISTS
 from ...._guests.guest.start_order import start_order
-from ...._guests.kinds.words import TYPES
 from ..execute import execute
 from ..guests import guest_item
 from ..model import START, GuestDecision
@@ -51,9 +57,32 @@ def await_running_tasks(
 def switch_tier(
     client: Client, options: PowerOptions, tier: Sequence[OrderedGuest], managed: Collection[int]
 ) -> dict[int, FleetError]:
-    """Start or stop the guests of a tier, and return the error of each guest that failed."""
-    bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
-    if len(bulk) < 2 or client.version() < _BULK_SINCE:
+    """Start or stop the guests of a tier, and return the error of each guest that failed. A bulk
+    action names guests by their VMIDs only, so the plan of each of them is compared before.
+    """
+    refused = _find_refused(client, tier)
+    tier = [turn for turn in tier if turn.row.vmid not in refused]
+    return {**refused, **_switch_approved(client, options, tier, managed)}
+
+
+def _find_refused(client: Client, tier: Sequence[OrderedGuest]) -> dict[int, FleetError]:
+    """Return the errors of the guests whose plan is not the approved one."""
+    refused: dict[int, FleetError] = {}
+    for turn in tier:
+        vm_plan = turn.planned.vm_plan
+        try:
+            if vm_plan is not None:
+                client.plan_book.agree(vm_plan.plan, vm_plan.planned_guest)
+        except NotApproved as error:
+            refused[turn.row.vmid] = error
+    return refused
+
+
+def _switch_approved(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest], managed: Collection[int]
+) -> dict[int, FleetError]:
+    bulk = _in_bulk(client, tier, managed)
+    if not bulk:
         return _switch_single(client, options, tier)
     is_finished = _send_bulk(client, options, bulk)
     try:
@@ -66,6 +95,27 @@ def switch_tier(
     with after_writes([text for turn in reached for text in turn.summaries]):
         single = _switch_single(client, options, [turn for turn in rest if turn not in late])
     return {**errors, **single}
+
+
+def _in_bulk(
+    client: Client, tier: Sequence[OrderedGuest], managed: Collection[int]
+) -> list[OrderedGuest]:
+    """Return the guests of a tier that one bulk action starts or stops."""
+    bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
+    return [] if len(bulk) < 2 or client.version() < _BULK_SINCE else bulk
+
+
+def keep_plans(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest], managed: Collection[int]
+) -> None:
+    """Show the plans of a tier to the plan book."""
+    bulk = _in_bulk(client, tier, managed)
+    if bulk:
+        client.plan_book.keep(Plan((_bulk_step(options, bulk),)))
+    for turn in tier:
+        vm_plan = turn.planned.vm_plan
+        if vm_plan is not None:
+            client.plan_book.keep(vm_plan.plan, vm_plan.planned_guest)
 
 
 def _switch_single(
@@ -94,22 +144,15 @@ def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[OrderedGue
 
     The outcome of the task is not needed: the state of each guest is read afterwards.
     """
-    data: dict[str, object] = {
-        "vms": [str(turn.row.vmid) for turn in turns],
-        "max-workers": options.limits.parallel,
-    }
-    action, timeout = "start", options.limits.task_timeout
-    if not options.starts:
-        action = "shutdown"
-        data["timeout"] = options.limits.shutdown_timeout
-        data["force-stop"] = options.unresponsive == FORCE
-        timeout = longest_shutdown(turns, options)
+    step = _bulk_step(options, turns)
+    is_start = options.starts
+    timeout = options.limits.task_timeout if is_start else longest_shutdown(turns, options)
     try:
         client.task(
-            "POST",
-            *("cluster", "bulk-action", "guest", action),
-            data=data,
-            attempted=f"Could not {action} {len(turns)} guests",
+            step.method,
+            *step.path,
+            data=step.data,
+            attempted=attempted(step.summary),
             timeout=timeout,
         )
     except TaskFailed:
@@ -117,6 +160,21 @@ def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[OrderedGue
     except FleetError:
         return False
     return True
+
+
+def _bulk_step(options: PowerOptions, turns: Sequence[OrderedGuest]) -> Step:
+    """Return the bulk action that starts or stops guests (pure)."""
+    data: dict[str, object] = {
+        "vms": [str(turn.row.vmid) for turn in turns],
+        "max-workers": options.limits.parallel,
+    }
+    action = "start"
+    if not options.starts:
+        action = "shutdown"
+        data["timeout"] = options.limits.shutdown_timeout
+        data["force-stop"] = options.unresponsive == FORCE
+    summary = f"{action.capitalize()} {len(turns)} guests"
+    return Step(action, summary, "POST", ("cluster", "bulk-action", "guest", action), data)
 
 
 def longest_shutdown(turns: Sequence[OrderedGuest], options: PowerOptions) -> int:
@@ -135,7 +193,7 @@ def _still_different(
     client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
 ) -> list[OrderedGuest]:
     """Return the guests that are not in the desired state according to their nodes."""
-    cluster = fetch_cluster_state(client.direct(), TYPES)
+    cluster = fetch_cluster_state(client.direct())
     vmids = {turn.row.vmid for turn in tier}
     nodes = {row.node for row in cluster.guests if row.vmid in vmids}
     current_rows = {
@@ -150,10 +208,10 @@ def _still_different(
 
 def _too_late(turn: OrderedGuest, options: PowerOptions) -> FleetError:
     return TaskTimeout(
-        attempted=f"{turn.label} was not stopped",
-        answer=f"it did not shut down in {options.limits.shutdown_timeout} s",
-        next_step="Look at its console, set unresponsive to leave or force, and run again",
-        reason="not stopped in time",
+        f"{turn.label} was not stopped: it did not shut down in {options.limits.shutdown_timeout} "
+        "s",
+        "Look at its console, set unresponsive to leave or force, and run again",
+        "not stopped in time",
     )
 
 

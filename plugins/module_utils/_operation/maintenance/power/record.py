@@ -56,8 +56,7 @@ def write_stopped(path: str, guests: Mapping[int, str]) -> None:
 
 def _unusable(path: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        attempted=f"The record {path} could not be used",
-        answer=reason,
-        next_step="Name another file in record, or repair this one",
-        reason="record unusable",
+        f"The record {path} could not be used: {reason}",
+        "Name another file in record, or repair this one",
+        "record unusable",
     )

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...._foundation.core.errors import ConfigurationError, FleetError
+from ...._foundation.cluster.state import fetch_cluster_state
+from ...._foundation.core.errors import ConfigurationError, FleetError, NotApproved
 from ...._foundation.core.formatting import counted
 from ...._foundation.core.result import Result
-from ...._foundation.core.texts.plan_lines import CHANGED, FAILED, PlanLine, plan_lines
-from ...._foundation.resource.execute import after_writes
+from ...._foundation.core.texts.plan_lines import CHANGED, FAILED, UNCHANGED, PlanLine, plan_lines
+from ...._foundation.resource.engine import after_writes
 from ...._guests.guest.flow.apply import require_permitted
 from ...._guests.guest.registry import list_of
 from ...._guests.guest.start_order import LAST
 from ..guests import fingerprint
-from ..read import read_members
 from ..report import failed, tenant_label
-from .execute import await_running_tasks, find_unhealthy, switch_tier
+from .execute import await_running_tasks, find_unhealthy, keep_plans, switch_tier
 from .options import LEAVE, RECORDED, PowerOptions, read_options
 from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
 from .record import read_stopped, write_stopped
@@ -32,12 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class _PowerRun:
-    """One run: its finished steps, and the guests that have not reached the state."""
+    """One run: its finished steps, the VMIDs of the guests that have reached the state in it, and
+    the errors of others.
+    """
 
     estate: PowerEstate
+    reached: set[int] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     errors: dict[int, FleetError] = field(default_factory=dict)
     stopped_at: str = ""
+    is_refused: bool = False  # whether the plan of a guest is not the approved one
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -49,8 +53,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     recorded = _read_record(options)
     estate = plan_estate(client, options, recorded)
     if not check_mode:
-        _quorate, members = read_members(client)
-        online = sorted(node for node, is_online in members.items() if is_online)
+        nodes = fetch_cluster_state(client.direct()).nodes  # a tenant's login may read it
+        online = sorted(name for name, node in nodes.items() if node.online)
         vmids = {turn.row.vmid for turn in estate.turns}
         await_running_tasks(client, online, vmids, options.limits.task_timeout)
         estate = plan_estate(client, options, recorded)
@@ -58,7 +62,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     work = _PowerRun(estate)
     if check_mode and options.unresponsive != LEAVE:
         require_permitted(client, [turn.planned.vm_plan for turn in estate.turns])
-    if not check_mode:
+    if check_mode:
+        for tier in estate.tiers:
+            keep_plans(client, options, tier, estate.managed)
+    else:
         _execute(client, options, work, recorded)
     return _result(options, work, check_mode)
 
@@ -70,11 +77,10 @@ def _read_record(options: PowerOptions) -> dict[int, str] | None:
     recorded = read_stopped(options.record)
     if recorded is None and options.starts and options.selection == RECORDED:
         raise ConfigurationError(
-            attempted=f"The record {options.record} could not be used",
-            answer="there is no such file, so the guests that a stop has stopped are not known",
-            next_step="Correct the path, or set selection to onboot or all to start guests without "
-            "a record",
-            reason="no record",
+            f"The record {options.record} could not be used: there is no such file, so the guests "
+            "that a stop has stopped are not known",
+            "Correct the path, or set selection to onboot or all to start guests without a record",
+            "no record",
         )
     return recorded
 
@@ -102,6 +108,7 @@ def _execute(
         with after_writes(work.done):
             errors = switch_tier(client, options, tier, work.estate.managed)
         reached = [turn for turn in tier if turn.row.vmid not in errors]
+        work.reached |= {turn.row.vmid for turn in reached}
         work.done += [text for turn in reached for text in turn.summaries]
         if options.starts:
             with after_writes(work.done):
@@ -109,7 +116,9 @@ def _execute(
         for error in errors.values():
             work.done += error.details.get("done", ())
         work.errors |= errors
-        if errors and options.unresponsive != LEAVE:
+        refused = [one for one in errors.values() if isinstance(one, NotApproved)]
+        work.is_refused |= bool(refused)
+        if len(errors) > len(refused) and options.unresponsive != LEAVE:
             work.stopped_at = name_of(tier)
             return
     if recorded and options.starts and not work.errors:
@@ -121,9 +130,10 @@ def _result(options: PowerOptions, work: _PowerRun, check_mode: bool) -> Result:
     plan = [text for turn in turns for text in turn.summaries]
     unchanged = {one.label: one.why for one in work.estate.refused}
     failure = None
-    if work.stopped_at:
+    if work.stopped_at or work.is_refused:
         number = counted(len(work.errors), "guest")
-        attempted = f"{number} of the {work.stopped_at} did not become {options.state}"
+        place = f" of the {work.stopped_at}" if work.stopped_at else ""
+        attempted = f"{number}{place} did not become {options.state}"
         failure = failed(attempted, work.errors, turns)
     else:
         labels = {turn.row.vmid: turn.label for turn in turns}
@@ -140,7 +150,7 @@ def _result(options: PowerOptions, work: _PowerRun, check_mode: bool) -> Result:
             ],
             "unchanged": sorted(unchanged),
         },
-        "report": plan_lines(_lines(options, work), check_mode=check_mode),
+        "report": plan_lines(_lines(options, work, check_mode), check_mode=check_mode),
         "plan": plan,
         "done": work.done,
     }
@@ -171,18 +181,20 @@ def _diff(options: PowerOptions, turns: list[OrderedGuest]) -> dict[str, Any]:
     }
 
 
-def _lines(options: PowerOptions, work: _PowerRun) -> list[PlanLine]:
+def _lines(options: PowerOptions, work: _PowerRun, check_mode: bool) -> list[PlanLine]:
     """Return one line for each guest, in the order of the run."""
     word, prefix = "start" if options.starts else "stop", options.limits.tenant_prefix
     lines: list[PlanLine] = []
     for number, tier in enumerate(work.estate.tiers, start=1):
         for turn in tier:
             label, error = tenant_label(turn.row, prefix), work.errors.get(turn.row.vmid)
-            if error is None:
+            if error is not None:
+                lines.append(PlanLine(FAILED, label, f"not changed: {error.message}"))
+            elif check_mode or turn.row.vmid in work.reached:
                 reason = f"{word} in tier {number}, {name_of(tier)}"
                 lines.append(PlanLine(CHANGED, label, reason))
-            else:
-                lines.append(PlanLine(FAILED, label, f"not changed: {error.message}"))
+            else:  # the run ended at a tier before it
+                lines.append(PlanLine(UNCHANGED, label))
     for one in work.estate.refused:
         label = tenant_label(one.row, prefix)
         lines.append(PlanLine(FAILED, label, f"not changed: {one.why}"))
