@@ -10,8 +10,19 @@ from typing import Any
 import pytest
 
 from tests.cases import repeated, strides
-from tests.labs.maintenance import NODE, do, evacuate, on_node, places, populate, put_vm, run_until
+from tests.labs.maintenance import (
+    NODE,
+    do,
+    evacuate,
+    on_node,
+    places,
+    populate,
+    put_vm,
+    run_until,
+    window,
+)
 from tests.modules.estate_lab import Lab, watched_tasks
+from tests.modules.tenant_lab import made
 
 pytestmark = pytest.mark.usefixtures("fast")
 
@@ -59,12 +70,35 @@ def test_guests_leave_and_return(lab: Lab) -> None:
     assert places(lab)[205] == (NODE, False)
     again = do(lab)
     assert (again["changed"], again["plan"]) == (False, [])
+    assert again["report"][-1] == "Done: nothing to do"
     checked = evacuate(lab, check=True, state="returned")
     back = do(lab, state="returned")
     assert back["plan"] == checked["plan"] == back["done"]
     assert places(lab) == before
     assert notes(lab) == ""
-    assert not do(lab, state="returned")["changed"]
+    again = do(lab, state="returned")
+    assert (again["changed"], again["report"][-1]) == (False, "Done: nothing to do")
+
+
+def test_no_new_guest_is_placed_on_an_empty_node_in_maintenance(lab: Lab) -> None:
+    """Without HA maintenance mode only the notes of the node tell. PVE shows them to logins with
+    Sys.Audit on / (pve-manager: PVE/API2/NodeConfig.pm, get_config).
+    """
+    populate(lab)
+    do(lab, unmovable="leave", move_stopped=True)
+    new = {
+        "name": "db9",
+        "source": "debian-13",
+        "tenant": "initech",
+        "placement": {"nodes": [NODE]},
+    }
+    planned = lab.run("vm", check=True, **new)
+    assert not planned.get("failed"), planned["msg"]
+    assert planned["vm"]["node"] != NODE
+    assert planned["placement"]["refused"][NODE] == "in maintenance"
+    login = made(lab, "initech", nodes=["pve1", NODE])
+    blind = lab.run("vm", check=True, **new, **login, pool="initech")
+    assert not blind.get("failed"), blind["msg"]
 
 
 def test_the_plan_tells_why_and_how_long(lab: Lab) -> None:
@@ -260,6 +294,35 @@ def test_the_next_node_is_recorded_before_the_record_goes(lab: Lab) -> None:
     assert lab.run("evacuation_info")["maintenances"] == []
 
 
+def test_a_node_that_waits_for_its_maintenance_takes_guests_and_leaves_the_round(lab: Lab) -> None:
+    populate(lab)
+    do(lab, state="next")
+    new = {"name": "db9", "source": "debian-13", "tenant": "initech"}
+    planned = lab.run("vm", check=True, placement={"nodes": [NODE]}, **new)
+    assert planned["vm"]["node"] == NODE
+    lab.simulator.reset_log()
+    checked = evacuate(lab, check=True, state="returned")
+    assert lab.simulator.writes() == []
+    made = do(lab, state="returned")
+    assert (
+        made["done"] == checked["plan"] == [f"Remove the record of the maintenance of node {NODE}"]
+    )
+    assert lab.run("evacuation_info")["maintenances"] == []
+    assert not do(lab, state="returned")["changed"]
+
+
+def test_the_source_of_a_move_to_another_cluster_is_named(lab: Lab) -> None:
+    """The lock of such a source is not the lock of a task, and does not end by itself."""
+    populate(lab)
+    move = "3f9a:201:munich:301:online:1:1800000000:proven:1800000100:vienna"
+    notes = {"description": f"<!-- pve.fleet: move={move} -->"}
+    lab.client.write("PUT", "nodes", NODE, "qemu", 201, "config", data=notes)
+    lab.simulator.steer("/vms/201", {"lock": "migrate"})
+    found = refused(lab)
+    assert "(201) has the lock migrate as the source of its move to site munich" in found["msg"]
+    assert "pve.fleet.relocate" in found["msg"]
+
+
 def test_a_node_of_another_cluster_is_recorded_as_the_next_one(lab: Lab) -> None:
     lab.simulator.reset_log()
     checked = evacuate(lab, check=True, state="next")
@@ -399,12 +462,13 @@ def test_a_slow_migration_that_another_run_has_left(lab: Lab) -> None:
 
 def test_windows(lab: Lab) -> None:
     populate(lab)
-    result = refused(lab, windows=["00:00-00:01", "sat,sun 00:00-00:01"])
+    closed, open_now = window(5, 6), window(-1, 4)
+    result = refused(lab, windows=[closed, f"sat,sun {closed}"])
     assert "the time is outside of the windows" in result["msg"]
-    assert evacuate(lab, check=True, windows=["00:00-00:00"])["changed"]
-    agreed = {"acme": "00:00-00:01", "globex": ["00:00-00:00"]}
+    assert evacuate(lab, check=True, windows=[open_now])["changed"]
+    agreed = {"acme": closed, "globex": [open_now]}
     result = refused(lab, tenant_windows=agreed)
-    assert "vm201 (201): tenant acme has agreed to 00:00-00:01" in result["msg"]
+    assert f"vm201 (201): tenant acme has agreed to {closed}" in result["msg"]
     assert "is not a window of time" in evacuate(lab, windows=["25:00-26:00"])["msg"]
 
 
@@ -416,6 +480,18 @@ def test_a_guest_that_is_created_in_between(lab: Lab) -> None:
     assert on_node(lab) == []
     do(lab, state="returned")
     assert places(lab) == {**before, 299: (NODE, True)}
+
+
+def test_a_guest_that_is_created_after_an_evacuation(lab: Lab) -> None:
+    populate(lab)
+    do(lab)
+    new = {"node": NODE, "name": "new", "running": True, "config": {"memory": "512"}}
+    lab.simulator.ask("POST", "/vms/299", new)
+    checked = evacuate(lab, check=True)
+    again = do(lab)
+    assert again["plan"] == checked["plan"] == again["done"]
+    assert again["plan"][-1] == f"Record that node {NODE} is evacuated"
+    assert on_node(lab) == []
 
 
 def test_a_guest_that_the_ha_manager_moves_back(lab: Lab) -> None:
@@ -462,6 +538,8 @@ def test_a_migration_that_fails(lab: Lab, policy: str) -> None:
         assert "vm203 (203): " in result["msg"]
         assert result["evacuation"]["phase"] == "evacuating"
         assert len(result["done"]) == 5
+    moved = "5 changed" if policy == "shutdown" else "4 changed, 1 failed"
+    assert result["report"][-1] == f"Done: {moved}"
     lab.simulator.clear_faults()
     do(lab, state="returned")
     assert places(lab) == before
@@ -470,9 +548,10 @@ def test_a_migration_that_fails(lab: Lab, policy: str) -> None:
 def test_a_guest_that_cannot_return_keeps_the_record(lab: Lab) -> None:
     before = populate(lab)
     do(lab)
-    lab.simulator.fault(task="qmigrate", id="203", fail="no space left", times=None)
+    lab.simulator.fault(task="qmigrate", id="202", fail="no space left", times=None)
     result = evacuate(lab, state="returned")
-    assert "1 guest could not return to node pve2: vm203 (203): " in result["msg"]
+    assert "1 guest could not return to node pve2: vm202 (202): " in result["msg"]
+    assert result["report"][-1] == "Done: 4 unchanged, 1 failed"
     assert lab.run("evacuation_info")["maintenances"][0]["phase"] == "returning"
     assert do(lab)["evacuation"]["phase"] == "returning"
     lab.simulator.clear_faults()

@@ -44,6 +44,7 @@ class Night:
             "PROXMOX_CA_PATH": str(lab.simulator.ca),
             "PROXMOX_TOKEN_ID": TOKEN_ID,
             "PROXMOX_TOKEN_SECRET": TOKEN_SECRET,
+            "ANSIBLE_SHOW_CUSTOM_STATS": "true",
         }
         self.player = Player(directory, environment)
         hosts = {"hosts": dict.fromkeys(NODES), "vars": self.ssh.variables}
@@ -76,6 +77,43 @@ def test_check_mode_shows_the_plan_of_every_node(night: Night) -> None:
     for node in NODES:
         assert f"node {node}: pending" in played.output
         assert night.ssh.calls(node) == []
+    artifacts = played.output.partition("CUSTOM STATS")[2]
+    assert artifacts.count("Plan: ") == len(NODES)
+    refused = night.play("--check", maintenance_restart_containers=False)
+    assert refused.status != 0
+    assert refused.output.count("fatal: ") == 1
+    assert "which maintenance_restart_containers allows" in refused.output
+
+
+@pytest.mark.slow
+def test_a_round_is_planned_approved_and_applied(night: Night) -> None:
+    """One file has the plan of each node. A guest that came later stays, and stops the round."""
+    before = populate(night.lab)
+    place = night.player.directory / "plan.json"
+    night.lab.simulator.reset_log()
+    refused = night.play("-e", f"plan_file={place}", maintenance_ha_mode=False)
+    assert "plan_file is for check mode" in refused.output
+    night.play("-e", f"plan_file={place}", "--check").expect()
+    assert night.lab.simulator.writes() == []
+    parts = json.loads(place.read_text())["parts"]
+    assert [(one["task"], one["subject"]) for one in parts] == [("evacuation", n) for n in NODES]
+    put_vm(night.lab, 209, {"memory": "512"})
+    stopped = night.play("-e", f"apply_plan={place}")
+    assert "The round stopped at node pve2" in stopped.output
+    assert "The plan of tenant_acme/vm209 is not the approved one" in stopped.output
+    assert places(night.lab)[209] == ("pve2", True)
+    night.lab.client.task("POST", "nodes", "pve2", "qemu", 209, "status", "stop")
+    night.play("-e", f"apply_plan={place}").expect()
+    assert {**places(night.lab), 209: None} == {**before, 209: None}
+    assert night.lab.run("evacuation_info")["maintenances"] == []
+    night.lab.simulator.reset_log()
+    known = {node: night.ssh.calls(node) for node in NODES}
+    again = night.play("-e", f"apply_plan={place}").expect()
+    assert again.changed == 0
+    assert len(again.lines) <= 12 * len(NODES) + 1  # with the recap
+    assert night.lab.simulator.writes() == []
+    for node in NODES:
+        assert night.ssh.calls(node) == known[node]
 
 
 @pytest.mark.slow
@@ -86,7 +124,8 @@ def test_a_round(night: Night) -> None:
     data = {"sid": "vm:301"}
     night.lab.client.write("POST", "cluster", "ha", "resources", data=data)
     night.ssh.require_reboot("pve2")
-    night.play().expect()
+    artifacts = night.play().expect().output.partition("CUSTOM STATS")[2]
+    assert (artifacts.count("Done: "), artifacts.count("Plan: ")) == (2 * len(NODES), 0)
     assert places(night.lab) == {**before, 301: ("pve1", True)}
     assert night.reboots() == {"pve1": False, "pve2": True, "pve3": False}
     for node in NODES:
@@ -218,7 +257,8 @@ def found_records(lab: Lab) -> list[tuple[str, str]]:
     return [(row["node"], row["phase"]) for row in rows]
 
 
-@pytest.mark.slow
+# As tests/modules/test_maintenance_round.py, by module.
+@pytest.mark.long
 def test_a_round_whose_process_is_killed_is_completed_by_the_next(night: Night) -> None:
     """SIGKILL ends ansible-playbook and its workers while guests leave the first node."""
     before = populate(night.lab)
@@ -269,14 +309,19 @@ def test_an_estate_stops_and_starts(night: Night, tmp_path: Path) -> None:
     """Guests of tenants that the estate does not have run on."""
     before = populate(night.lab)
     put_vm(night.lab, 301, {"memory": "512"}, tags=["tenant_globex"])
-    (tmp_path / "estate.yml").write_text(yaml.safe_dump({"tenants": {"acme": {}}}))
+    estate = {"tenants": {}, "provision_vms": [{"name": "vm202", "tenant": "acme"}]}
+    (tmp_path / "estate.yml").write_text(yaml.safe_dump(estate))
     arguments = ("-e", "@estate.yml", "-e", f"power_record={tmp_path}/power.json", "-e")
     night.lab.simulator.reset_log()
     shown = night.player.play("pve.fleet.power", *arguments, "power_state=stopped", "--check")
     assert "~ acme/vm202  stop in tier 3, guests of start order 1" in shown.expect().output
     assert night.lab.simulator.writes() == []
-    night.player.play("pve.fleet.power", *arguments, "power_state=stopped").expect()
+    done = night.player.play("pve.fleet.power", *arguments, "power_state=stopped").expect()
+    assert len([line for line in done.lines if line.startswith("~ acme/vm202 ")]) == 1
+    assert [line for line in done.lines if line.startswith("Done: ")] != []
     stopped = places(night.lab)
     assert [vmid for vmid, (_node, runs) in stopped.items() if runs] == [301, 206]
     night.player.play("pve.fleet.power", *arguments, "power_state=started").expect()
     assert places(night.lab) == {**before, 301: ("pve2", True)}
+    again = night.player.play("pve.fleet.power", *arguments[:2], "-e", "power_state=started")
+    assert len(again.expect().lines) <= 12

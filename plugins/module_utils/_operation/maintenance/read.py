@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.cluster.state import ClusterState
 from ..._foundation.core.errors import FleetError, NetworkError, NotSupported
 from ..._foundation.core.parallel import side_by_side
-from ..._infrastructure.node.record import NodeRecord, split_record
+from ..._infrastructure.node.record import NodeRecord, maintained_by, split_record
 from .ha_places import ha_state_of, is_balancing
 from .model import HaManagerState
 
@@ -80,10 +80,24 @@ def read_members(client: Client) -> tuple[bool, dict[str, bool]]:
 
 def read_notes(client: Client, node: str) -> tuple[str, NodeRecord | None, str]:
     """Return the notes of a node, the record in them, and the digest of its configuration."""
-    attempted = f"Could not read the notes of node {node}"
-    config = client.direct().get("nodes", node, "config", attempted=attempted) or {}
+    config = _read_config(client, node)
     notes, record = split_record(node, str(config.get("description") or ""))
     return notes, record, str(config.get("digest") or "")
+
+
+def is_maintained(client: Client, node: str) -> bool:
+    """Return whether the approved plan of the task has maintained the node already."""
+    plan = client.plan_book.digest
+    notes = str(_read_config(client, node).get("description") or "") if plan else ""
+    return bool(plan) and maintained_by(notes) == plan
+
+
+def _read_config(client: Client, node: str) -> Mapping[str, Any]:
+    attempted = f"Could not read the notes of node {node}"
+    config: Mapping[str, Any] | None = client.direct().get(
+        "nodes", node, "config", attempted=attempted
+    )
+    return config or {}
 
 
 def read_record(client: Client, node: str) -> NodeRecord | None:
@@ -136,20 +150,15 @@ def read_ceph(client: Client) -> CephState | None:
     except NetworkError:
         raise
     except FleetError as error:
-        if _has_no_ceph(error):
+        text = error.answer.lower()
+        is_missing = "not installed" in text or "not initialized" in text
+        if is_missing or isinstance(error, NotSupported):
             return None
         raise
     health = str((status.get("health") or {}).get("status") or "unknown")
     rows = direct.get("cluster", "ceph", "flags", attempted="Could not read Ceph's flags")
     flags = frozenset(str(row["name"]) for row in rows or () if row.get("value"))
     return CephState(health, flags)
-
-
-def _has_no_ceph(error: FleetError) -> bool:
-    """Return whether an error says that Ceph is not installed or not set up (pure)."""
-    text = error.answer.lower()
-    is_missing = "not installed" in text or "not initialized" in text
-    return is_missing or isinstance(error, NotSupported)
 
 
 def read_node(client: Client, node: str, cluster: ClusterState) -> NodeState:

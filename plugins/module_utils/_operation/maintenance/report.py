@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ..._foundation.cluster.state import VmRow
@@ -16,9 +16,10 @@ from ..._foundation.core.errors import Conflict, FleetError, NodeUnhealthy, Task
 from ..._foundation.core.failures.several import FailedGuest, failure_of_several
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.result import Result
-from ..._foundation.core.texts.plan_lines import CHANGED, FAILED, PlanLine, plan_lines
+from ..._foundation.core.texts.plan_lines import CHANGED, FAILED, UNCHANGED, PlanLine, plan_lines
 from ..._guests.guest.registry import list_of
 from ..._infrastructure.node.record import NodeRecord
+from .execute import MaintenanceOutcomes
 from .model import HA, MIGRATE, RESTART, START, STAY, STOP, GuestDecision, MaintenanceOptions
 from .times.estimate import duration, whole_time
 
@@ -42,8 +43,7 @@ class MaintenanceProgress:
     decisions: tuple[GuestDecision, ...] = ()
     resting: int = 0
     plan: tuple[str, ...] = ()
-    done: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    outcomes: MaintenanceOutcomes = field(default_factory=MaintenanceOutcomes)
 
 
 def row_of(decision: GuestDecision) -> dict[str, Any]:
@@ -68,15 +68,24 @@ def tenant_label(row: VmRow, prefix: str) -> str:
     return f"{tenant}/{name}" if tenant else name
 
 
-def line_of(decision: GuestDecision, prefix: str) -> PlanLine:
-    """Return the line about a guest."""
+def line_of(
+    decision: GuestDecision, options: MaintenanceOptions, outcomes: MaintenanceOutcomes
+) -> PlanLine:
+    """Return the line about a guest: its plan, or the outcome of the run."""
+    label, vmid = tenant_label(decision.row, options.tenant_prefix), decision.row.vmid
+    is_planned = options.check_mode or decision.action == STAY or vmid in outcomes.reached
+    if not is_planned:
+        error = outcomes.failed.get(vmid)
+        if error is None:
+            return PlanLine(UNCHANGED, label)
+        return PlanLine(FAILED, label, f"not changed: {error.message}")
     reason = _WORDS[decision.action].format(target=decision.target)
     if decision.seconds:
         reason += f", about {duration(decision.seconds)}"
     if decision.why:
         reason += f": {decision.why}"
     action = FAILED if decision.action == STAY else CHANGED
-    return PlanLine(action, tenant_label(decision.row, prefix), reason)
+    return PlanLine(action, label, reason)
 
 
 def estimate(decisions: Iterable[GuestDecision], parallel: int) -> float:
@@ -98,25 +107,24 @@ def result_of(progress: MaintenanceProgress, failure: FleetError | None = None) 
         },
         "report": _lines(progress, seconds),
         "plan": list(progress.plan),
-        "done": list(progress.done),
+        "done": progress.outcomes.done,
     }
-    changed = bool(progress.plan if failure is None else progress.done)
+    changed = bool(progress.plan if failure is None else progress.outcomes.done)
     diff = diff_of(options.node, decisions) if changed else {"before": {}, "after": {}}
-    return Result(changed, values, diff, progress.warnings, failure)
+    return Result(changed, values, diff, tuple(progress.outcomes.warnings), failure)
 
 
 def _lines(progress: MaintenanceProgress, seconds: float) -> list[str]:
-    """Return a line for each guest, one about the node, and the counts. `done` is empty in check
-    mode.
-    """
+    """Return a line for each guest, one about the node, and the counts."""
     options = progress.options
-    about = f"  node {options.node}: {progress.phase}"
+    phase = "not in maintenance" if progress.phase == "none" else progress.phase
+    about = f"  node {options.node}: {phase}"
     if any(one.action in MOVES for one in progress.decisions):
         about += f", about {duration(seconds)}"
     if progress.resting:
         about += f", without {counted(progress.resting, 'guest')} not running"
-    rows = [line_of(one, options.tenant_prefix) for one in progress.decisions]
-    return plan_lines(rows, check_mode=not progress.done, more=[about])
+    rows = [line_of(one, options, progress.outcomes) for one in progress.decisions]
+    return plan_lines(rows, check_mode=options.check_mode, more=[about])
 
 
 def diff_of(node: str, decisions: Sequence[GuestDecision]) -> dict[str, Any]:
@@ -143,10 +151,9 @@ def _after(node: str, decision: GuestDecision) -> dict[str, str]:
 def blocked(attempted: str, blockers: Sequence[str], reason: str) -> NodeUnhealthy:
     """Return the error about moves that the state of the cluster does not allow now."""
     return NodeUnhealthy(
-        attempted=attempted,
-        answer="; ".join(blockers),
-        next_step="Nothing was moved. Repair this, or wait, and run again",
-        reason=reason,
+        f"{attempted}: {'; '.join(blockers)}",
+        "Nothing was moved. Repair this, or wait, and run again",
+        reason,
         details={"blockers": list(blockers)},
     )
 
@@ -157,10 +164,9 @@ def stuck(node: str, decisions: Sequence[GuestDecision], *, moved: bool) -> Conf
     begin = "Others have left" if moved else "Nothing was moved"
     step = f"{begin}. Repair this, or set unmovable to leave or shutdown, and run again"
     return Conflict(
-        attempted=f"{counted(len(decisions), 'guest')} cannot leave node {node}",
-        answer=named,
-        next_step=step,
-        reason="unmovable guests",
+        f"{counted(len(decisions), 'guest')} cannot leave node {node}: {named}",
+        step,
+        "unmovable guests",
         details={"guests": [row_of(one) for one in decisions]},
     )
 
@@ -188,10 +194,9 @@ def failed(
 def not_moved(decision: GuestDecision, timeout: int) -> TaskTimeout:
     """Return the error of a guest that the HA manager has left on the node."""
     return TaskTimeout(
-        attempted=f"{decision.label} was not moved",
-        answer=f"the HA manager has not moved it after {timeout} s",
-        next_step="Look at the HA manager's status, then run this again: it continues from there",
-        reason="HA has not done it",
+        f"{decision.label} was not moved: the HA manager has not moved it after {timeout} s",
+        "Look at the HA manager's status, then run this again: it continues from there",
+        "HA has not done it",
     )
 
 

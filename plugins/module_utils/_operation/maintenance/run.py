@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Evacuate a node, or return its guests; check mode writes nothing. Raises FleetError."""
-    options = read_options(params)
+    options = read_options(params, check_mode)
     if options.state == NEXT:
-        return run_next(options, client, check_mode)
+        return run_next(options, client)
     if options.state in (COMPLETE, RETURNED):
-        return run_return(options, client, check_mode)
-    return run_evacuation(options, client, check_mode)
+        return run_return(options, client)
+    return run_evacuation(options, client)
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:

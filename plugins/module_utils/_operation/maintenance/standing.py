@@ -27,6 +27,10 @@ _LOCKS = frozenset(("backup", "create", "clone", "migrate", "rollback", "snapsho
 _OWN = frozenset(
     ("qmigrate", "vzmigrate", "hamigrate", "qmshutdown", "vzshutdown", "hastop", "qmstart")
 )
+_MOVES = frozenset(("qmigrate", "vzmigrate", "hamigrate"))
+# States of an HA resource that moves; the HA manager starts the move after its task C(hamigrate)
+# (pve-ha-manager: PVE/HA/Manager.pm).
+_HA_MOVES = frozenset(("migrate", "relocate"))
 _MAX_NAMES = 10
 # Seconds by which two readings of a boot time can differ.
 _BOOT_TOLERANCE = 30
@@ -93,7 +97,8 @@ def _votes(facts: MaintenanceFacts, extra_votes: int) -> list[str]:
 def _records(facts: MaintenanceFacts, node: str) -> list[str]:
     started = [name for name, one in facts.records.items() if one.phase != PENDING and name != node]
     return [
-        f"the maintenance of node {name} is not finished (run it for {name} first)"
+        f"the maintenance of node {name} is not finished (run it for {name} first, or return its"
+        " guests with state=returned)"
         for name in sorted(started)
     ]
 
@@ -124,9 +129,14 @@ def own_tasks(tasks: Iterable[Mapping[str, Any]], record: NodeRecord | None) -> 
 
 
 def find_busy(
-    facts: MaintenanceFacts, node: str, cluster: ClusterState, record: NodeRecord | None
+    facts: MaintenanceFacts,
+    node: str,
+    cluster: ClusterState,
+    record: NodeRecord | None,
+    held: Mapping[int, str],
 ) -> list[str]:
     """Return the operations that run on the node, each in a sentence: backups, snapshots, moves.
+    `held` has the target site of each source of a move to another cluster, by VMID.
 
     Moves of guests of the record belong to the maintenance itself: the HA manager makes them in its
     maintenance mode.
@@ -143,8 +153,23 @@ def find_busy(
         is_own = guest.lock == "migrate" and guest.vmid in leaving
         if guest.node == node and guest.lock in _LOCKS and not is_own:
             label = f"{guest.own_name or 'guest'} ({guest.vmid})"
-            found.append(f"{label} has the lock {guest.lock}")
+            text = f"{label} has the lock {guest.lock}"
+            if guest.vmid in held:
+                text += f" as the source of its move to site {held[guest.vmid]}: complete or undo"
+                text += " the move with pve.fleet.relocate"
+            found.append(text)
     return found
+
+
+def find_moves(
+    tasks: Iterable[Mapping[str, Any]], current: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Return the moves in progress, each in a sentence, from running tasks and the HA manager's
+    current states. The lock of a guest is set later than its task starts (QemuMigrate.pm, phase1).
+    """
+    guests = {f"guest {row.get('id')}" for row in tasks if row.get("type") in _MOVES}
+    guests |= {f"HA resource {row['sid']}" for row in current if row.get("state") in _HA_MOVES}
+    return [f"{guest} is being moved" for guest in sorted(guests)]
 
 
 def find_missing(record: NodeRecord, state: NodeState, options: MaintenanceOptions) -> list[str]:

@@ -21,7 +21,9 @@ OPTIONS = MaintenanceOptions(node="pve1", state="active")
 def test_a_return_counts_no_guests_that_do_not_run() -> None:
     values = result_of(MaintenanceProgress(OPTIONS, "none")).values
     assert values["evacuation"]["resting"] == 0
-    assert [line for line in values["report"] if "node pve1" in line] == ["  node pve1: none"]
+    assert [line for line in values["report"] if "node pve1" in line] == [
+        "  node pve1: not in maintenance"
+    ]
 
 
 @pytest.mark.parametrize(("count", "text"), [(1, "1 guest"), (2, "2 guests")])

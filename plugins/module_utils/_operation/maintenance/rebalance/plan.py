@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -124,7 +124,14 @@ def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
         if proposal is None:
             return
         row = free.pop(proposal.row.vmid)
-        decision = _plan_one(planning, row, found.after.memory.keys() - set(proposal.nodes))
+        avoided = found.after.memory.keys() - set(proposal.nodes)
+        rules = planning.limits.rules_of(row, planning.options)
+        excluded = {*(rules.get("exclude") or ()), *avoided}
+        options = replace(
+            planning.options, node=row.node, placement={**rules, "exclude": sorted(excluded)}
+        )
+        choose(planning.round_, options, planning.ha, [row])
+        decision = planning.round_.decisions[row.vmid]
         size, reason = _cost_of(decision, planning)
         if reason:
             found.staying.append(GuestDecision(row, STAY, reason))
@@ -134,17 +141,6 @@ def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
         found.moves.append(decision)
         found.size += size
         found.after = found.after.after(row, decision.target)
-
-
-def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> GuestDecision:
-    """Return the decision about one guest, which moves to none of the avoided nodes."""
-    rules = planning.limits.rules_of(row, planning.options)
-    excluded = {*(rules.get("exclude") or ()), *avoided}
-    options = replace(
-        planning.options, node=row.node, placement={**rules, "exclude": sorted(excluded)}
-    )
-    choose(planning.round_, options, planning.ha, [row])
-    return planning.round_.decisions[row.vmid]
 
 
 def _cost_of(decision: GuestDecision, planning: _Planning) -> tuple[int, str]:

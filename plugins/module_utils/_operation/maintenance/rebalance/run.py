@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.cluster.rules import read_rules, with_site
 from ...._foundation.cluster.state import fetch_cluster_state
 from ...._foundation.core import validate
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import FleetError
 from ...._foundation.core.formatting import counted
-from ...._foundation.core.poll import poll
+from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.quantities import GIB, parse_size, readable_size
 from ...._foundation.core.result import Result
 from ...._foundation.core.texts.plan_lines import FAILED, PlanLine, plan_lines
-from ...._foundation.resource.execute import after_writes
+from ...._foundation.resource.engine import after_writes
 from ...._guests.guest.flow.apply import require_permitted
-from ...._guests.kinds.words import TYPES
 from ..execute import MaintenanceOutcomes, execute
 from ..model import MaintenanceOptions
 from ..options import read_moves, read_placement
-from ..read import MaintenanceFacts, read_facts
+from ..read import MaintenanceFacts, read_active, read_facts, read_members
 from ..report import blocked, diff_of, estimate, failed, line_of, row_of, tenant_label
-from ..standing import find_late, find_unrest
+from ..standing import find_late, find_moves, find_unrest
 from ..times.windows import remaining
 from .plan import RebalanceLimits, RebalancePlan, plan_rebalance
 from .score import NodeBalance, balance_of
@@ -40,10 +41,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Move guests until the nodes are balanced or the budget is spent; check mode writes nothing.
     Raises FleetError.
     """
-    options = read_moves(params)
+    options = read_moves(params, check_mode)
     limits = _read_limits(params)
     if not check_mode:
-        _await_moves(client, options.task_timeout)
+        _require_no_moves(client, options.task_timeout)
     facts = read_facts(client, "")
     found = plan_rebalance(client, options, facts.ha, limits)
     if found.moves:
@@ -82,12 +83,22 @@ def _read_limits(params: Mapping[str, Any]) -> RebalanceLimits:
     )
 
 
-def _await_moves(client: Client, timeout: float) -> None:
-    """Wait for moves of an interrupted run, or of others."""
+def _require_no_moves(client: Client, timeout: float) -> None:
+    """Wait for moves of an interrupted run, or of others. Raises NodeUnhealthy with those that last
+    longer, because moves planned beside them would use nodes that they fill.
+    """
+    _quorate, members = read_members(client)
+    nodes = [node for node, is_online in members.items() if is_online]
+    moving: list[str] = []
     for _remaining in poll(client.clock, timeout, longest=5.0):
-        cluster = fetch_cluster_state(client.direct(), TYPES)
-        if not any(row.lock == "migrate" for row in cluster.guests):
+        tasks = [
+            row for active in side_by_side(partial(read_active, client), nodes) for row in active
+        ]
+        current = client.direct().get("cluster", "ha", "status", "current")
+        moving = find_moves(tasks, current or ())
+        if not moving:
             return
+    raise blocked("No guest was moved", moving, "moves in progress")
 
 
 def _execute(client: Client, options: MaintenanceOptions, found: RebalancePlan) -> Result:
@@ -101,7 +112,7 @@ def _execute(client: Client, options: MaintenanceOptions, found: RebalancePlan) 
         failure = failed(attempted, moved.failed, found.moves)
     rules = with_site(read_rules(options.placement), client.connection)
     with after_writes(moved.done):
-        measured = balance_of(fetch_cluster_state(client.direct(), TYPES), rules)
+        measured = balance_of(fetch_cluster_state(client.direct()), rules)
     return _result(found, options, measured, moved, failure)
 
 
@@ -132,7 +143,7 @@ def _result(
             "size": found.size,
             "seconds": round(estimate(found.moves, options.parallel)),
         },
-        "report": _lines(found, after, options.tenant_prefix, check_mode=not moved.done),
+        "report": _lines(found, after, options, moved),
         "plan": plan,
         "done": moved.done,
     }
@@ -143,16 +154,22 @@ def _result(
     return Result(changed, values, diff, tuple(moved.warnings), failure)
 
 
-def _lines(found: RebalancePlan, after: NodeBalance, prefix: str, *, check_mode: bool) -> list[str]:
+def _lines(
+    found: RebalancePlan,
+    after: NodeBalance,
+    options: MaintenanceOptions,
+    moved: MaintenanceOutcomes,
+) -> list[str]:
     """Return the report for people: each move, each guest that cannot move, and the score."""
-    moves = counted(len(found.moves), "move")
+    number = len(found.moves if options.check_mode else moved.reached)
+    moves = counted(number, "move")
     score = (
         f"  score {found.before.score:.1f} before, {after.score:.1f} after {moves} "
         f"of {readable_size(found.size)}"
     )
-    rows = [line_of(one, prefix) for one in found.moves]
+    rows = [line_of(one, options, moved) for one in found.moves]
     rows += [
-        PlanLine(FAILED, tenant_label(one.row, prefix), f"stays: {one.why}")
+        PlanLine(FAILED, tenant_label(one.row, options.tenant_prefix), f"stays: {one.why}")
         for one in found.staying
     ]
-    return plan_lines(rows, check_mode=check_mode, more=[score])
+    return plan_lines(rows, check_mode=options.check_mode, more=[score])
