@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: report_html
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Write a report as one page of HTML
 description:
   - Returns the report of M(pve.fleet.report_info) as one page. It has no script and loads nothing
@@ -24,6 +24,10 @@ options:
     description: Title of the page.
     type: str
     default: Fleet report
+  usage:
+    description: The use of a month, the value RV(pve.fleet.usage#module:usage). The page then has a
+      table of it.
+    type: dict
 seealso:
   - module: pve.fleet.report_info
 """
@@ -53,17 +57,23 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._operation.report.document import VERSION
+from ..module_utils._operation.usage.month import VERSION as USAGE_VERSION
 from ..plugin_utils._report.page import page_of
 
 
-def report_html(report: Any, title: str = "Fleet report") -> str:
+def report_html(report: Any, title: str = "Fleet report", usage: Any = None) -> str:
     """Return the page of a report, marked so that Ansible reads nothing in it as a template."""
     if not isinstance(report, Mapping) or report.get("version") != VERSION:
         raise AnsibleFilterError(
             f"pve.fleet.report_html needs a report of pve.fleet.report_info of version {VERSION},"
             " such as gathered.report."
         )
-    page: str = wrap_var(page_of(report, str(title)))
+    if usage and (not isinstance(usage, Mapping) or usage.get("version") != USAGE_VERSION):
+        raise AnsibleFilterError(
+            f"pve.fleet.report_html needs the use of a month of version {USAGE_VERSION}, such as"
+            " metered.usage of pve.fleet.usage."
+        )
+    page: str = wrap_var(page_of(report, str(title), usage or None))
     return page
 
 

@@ -107,15 +107,10 @@ def csv_of(tenants: Sequence[Row], costs: Sequence[Row], currency: str, month: s
 
 
 def _line(tenant: Row, cost: Row, currency: str, month: str) -> list[Any]:
-    is_known = not tenant["reason"]
     amounts: list[Any] = [""] * 4
-    if is_known:
-        amounts = [
-            tenant["vms"],
-            tenant["cores"],
-            _decimals(tenant["memory"]),
-            _decimals(tenant["disk"]),
-        ]
+    if not tenant["reason"]:
+        sizes = [str(_rounded(_gib(tenant[part]))) for part in ("memory", "disk")]
+        amounts = [tenant["vms"], tenant["cores"], *sizes]
     prices = [cost[part] or "" for part in (*_PARTS, "total")]
     head = [month, tenant["site"], tenant["tenant"]]
     return [*head, *amounts, *prices, currency, tenant["reason"] or ""]
@@ -140,10 +135,6 @@ def cell(value: Any) -> str:
 
 def _gib(size: int) -> Decimal:
     return Decimal(size) / GIB
-
-
-def _decimals(size: int) -> str:
-    return str(_rounded(_gib(size)))
 
 
 def _rounded(amount: Decimal) -> Decimal:

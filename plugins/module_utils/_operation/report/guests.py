@@ -15,11 +15,11 @@ from ..._foundation.core.errors import FleetError
 from ..._foundation.core.times import iso
 from ..._guests.kinds.addresses import agent_is_on
 from ..._guests.kinds.model import Actual
+from ..._guests.kinds.move import describe_move
 from ..._guests.kinds.words import VM, kind_name
 from ..._protection.restore.drill.record import GuestKey, RestoreProof
 from ..._protection.snapshot.model import Snapshot
 from .model import DAY, ReportOptions, SiteReading, VmReading
-from .protection.model import CopySummary
 
 OK = "ok"
 OLD = "old"
@@ -43,12 +43,14 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
     agent: bool | None = None  # not known, or a container
     pending: list[str] | None = None
     left_out: list[str] | None = None
+    move: dict[str, Any] | None = None
     if guest.actual is not None:
         name = guest.actual.name
         status = guest.actual.status
         agent = _agent(guest.actual)
         pending = _pending(guest.actual)
         left_out = guest.actual.kind.unsaved_in(guest.actual.live)
+        move = describe_move(guest.actual.target, row.vmid)
     return {
         "site": reading.site,
         "kind": kind_name(row.type),
@@ -63,6 +65,8 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
         "disk": used.disk,
         "agent": agent,
         "pending": pending,
+        "move": move,
+        "address": guest.address,
         "snapshots": _snapshots(guest.snapshots, reading.time, wanted.snapshot_days),
         "backup": _backup(guest, reading, wanted.backup_days),
         "jobs": _jobs_of(guest, reading),
@@ -126,7 +130,13 @@ def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]
     found = reading.backups.get(guest.row.vmid, _UNREAD)
     if isinstance(found, FleetError):
         return _unknown_backup(found)
-    state = _state_of(found, reading.time - days * DAY)
+    limit = reading.time - days * DAY
+    if not found.number:
+        state = NONE
+    elif found.newest < limit:
+        state = OLD
+    else:
+        state = OK
     row = {"state": state, "time": iso(found.newest), "count": found.number, "reason": None}
     if found.uncertainty is None:
         return row
@@ -159,11 +169,3 @@ def _jobs_of(guest: VmReading, reading: SiteReading) -> list[str] | None:
 
 def _unknown_backup(error: FleetError) -> dict[str, Any]:
     return {"state": UNKNOWN, "time": None, "count": None, "reason": error.message}
-
-
-def _state_of(backups: CopySummary, limit: float) -> str:
-    if not backups.number:
-        return NONE
-    if backups.newest < limit:
-        return OLD
-    return OK

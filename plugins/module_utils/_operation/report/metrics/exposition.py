@@ -34,12 +34,6 @@ class _Collector:
 def text_of(samples: Samples) -> str:
     """Return the text, with HELP and TYPE once for each family that has a sample."""
     from prometheus_client import generate_latest
-
-    return generate_latest(_Collector(_metrics_of(samples))).decode("utf-8")
-
-
-def _metrics_of(samples: Samples) -> list[Metric]:
-    """Return the families with samples, in the order of the table; samples sorted by labels."""
     from prometheus_client.core import Metric
 
     by_family: dict[str, list[tuple[SampleKey, float]]] = {name: [] for name in FAMILIES}
@@ -50,14 +44,12 @@ def _metrics_of(samples: Samples) -> list[Metric]:
         if not rows:
             continue
         family = FAMILIES[name]
-        formatted = name
-        if family.kind == COUNTER:
-            formatted = name.removesuffix(_TOTAL)
+        formatted = name.removesuffix(_TOTAL) if family.kind == COUNTER else name
         metric = Metric(formatted, family.help, family.kind)
         for key, value in sorted(rows):
             metric.add_sample(key.name, dict(key.labels), value)
         found.append(metric)
-    return found
+    return generate_latest(_Collector(found)).decode("utf-8")
 
 
 def data_of(samples: Samples) -> list[dict[str, Any]]:

@@ -10,18 +10,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ...._foundation.cluster.quota import KINDS, figures_by_vm, total
+from ...._foundation.cluster.quota import KINDS, Limits, figures_by_vm, total
 from ...._foundation.cluster.state import ClusterState, VmRow
 from ...._foundation.cluster.tenant import tenant_of, tenant_tag
 from ...._guests.kinds.words import GUESTS, kind_name
+from ..backups import CopySummary
 from ..metrics import model
-from ..protection.model import CopySummary
+from ..tenants import is_at
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE
 from .model import MetricsOptions, SiteFacts
 from .samples import Samples
 
 _RUNNING, _STOPPED, _TEMPLATE, _UNKNOWN = "running", "stopped", "template", "unknown"
 _IN_BYTES = ("memory", "disk")
+QUOTA = "proxmox_tenant_quota_"
 
 
 def add_site(samples: Samples, site: SiteFacts, wanted: MetricsOptions) -> None:
@@ -141,20 +143,27 @@ def _add_tenants(
     samples: Samples, site: SiteFacts, cluster: ClusterState, wanted: MetricsOptions
 ) -> None:
     """Add use and quota of each tenant that has guests or a quota."""
-    names = {tenant.lower() for tenant in wanted.quotas}
+    limits = {one.name: one.limits for one in wanted.tenants if is_at(one, site.name)}
+    limits |= {tenant.lower(): limit or {} for tenant, limit in wanted.quotas.items()}
+    names = set(limits)
     for row in cluster.vms.values():
         tenant, _why = tenant_of(row.tags, wanted.prefix)
         if tenant is not None:
             names.add(tenant)
-    limits = {tenant.lower(): limit for tenant, limit in wanted.quotas.items()}
     for tenant in sorted(names):
         labels = {"tenant": tenant, "site": site.name}
         used = _use_of(tenant, site, cluster, wanted)
         for kind in KINDS:
             name = _in_base_units(kind)
             samples.put(f"proxmox_tenant_{name}", used.get(kind), **labels)
-            limit = (limits.get(tenant) or {}).get(kind)
-            samples.put(f"proxmox_tenant_quota_{name}", limit, **labels)
+            samples.put(f"{QUOTA}{name}", limits.get(tenant, {}).get(kind), **labels)
+
+
+def add_totals(samples: Samples, totals: Mapping[str, Limits]) -> None:
+    """Add the quotas over sites; their samples have no label C(site)."""
+    for tenant, limits in totals.items():
+        for kind, limit in limits.items():
+            samples.put(f"{QUOTA}{_in_base_units(kind)}", limit, tenant=tenant)
 
 
 def _in_base_units(kind: str) -> str:
