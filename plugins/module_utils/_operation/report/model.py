@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -19,7 +19,7 @@ from ..._guests.kinds.model import Actual
 from ..._protection.restore.drill.record import GuestKey, RestoreProof
 from ..._protection.snapshot.model import Snapshot
 from ..drift.model import DriftReading
-from .protection.model import CopySummary
+from .backups import CopySummary
 
 Row = Mapping[str, Any]
 DAY = 86400
@@ -46,7 +46,8 @@ class ReportTenant:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The options of a task. `facts` are the options of the modules that read nodes and cluster.
+    """The options of a task. `facts` are the options of the modules that read nodes and cluster,
+    `nodes` the nodes that the rules of placement name, by option.
 
     `proofs` are the last proven restores by guest, None without a record of drills.
     """
@@ -58,6 +59,8 @@ class ReportOptions:
     prices: Prices | None
     facts: Mapping[str, Any]
     proofs: Mapping[GuestKey, RestoreProof] | None = None
+    nodes: Mapping[str, Collection[str]] = field(default_factory=dict)
+    addresses: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,14 @@ class VmReading:
     actual: Actual | None = None
     snapshots: tuple[Snapshot, ...] | None = None
     reason: str = ""
+    address: str | None = None
 
 
 @dataclass(frozen=True)
 class SiteReading:
     """The reading of one site; `reason` is the error if the site could not be read.
 
+    `known_nodes` are all nodes of the cluster, `state` is the part of it that the site uses.
     `cluster` and `nodes` have the form of the results of modules cluster_info and node_info.
     `volumes` are the bytes of all disks by VMID, None if they could not be listed. `privileges` are
     the privileges of the login. `jobs` are the enabled backup jobs of each guest by VMID, None if
@@ -84,6 +89,7 @@ class SiteReading:
     time: float
     reason: str = ""
     state: ClusterState | None = None
+    known_nodes: Collection[str] | None = None
     cluster: Row = field(default_factory=dict)
     nodes: Sequence[Row] = ()
     missing: Sequence[Row] = ()
@@ -95,3 +101,4 @@ class SiteReading:
     jobs: Mapping[int, Sequence[str]] | None = None
     zones: Sequence[Row] | None = None  # None if networks could not be read
     vnets: Sequence[Row] | None = None
+    reach: Sequence[Row] | None = None

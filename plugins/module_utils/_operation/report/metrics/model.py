@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import FleetError
 from ...._infrastructure.facts.nodes import CapacityRules
 from ...._protection.restore.drill.record import GuestKey, RestoreProof
-from ..protection.model import CopySummary
+from ..backups import CopySummary
+from ..model import ReportTenant
 
 # Parts of a site that can be missing.
 SITE, NODE, PRIVILEGES, VMS = "site", "node", "privileges", "vms"
@@ -24,13 +25,16 @@ DISK, SNAPSHOTS, BACKUPS = "disk", "snapshots", "backups"
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """The options, parsed. `quotas` are by tenant; `drift` is a report of drift_info; `proofs` are
+    """The options, parsed. `quotas` are by tenant, at each site; `tenants` have a quota at their
+    sites, and `totals` are quotas over sites; `drift` is a report of drift_info; `proofs` are
     the last proven restores by guest.
     """
 
     prefix: str
     rules: CapacityRules
     quotas: Mapping[str, Limits | None] = field(default_factory=dict)
+    tenants: Sequence[ReportTenant] = ()
+    totals: Mapping[str, Limits] = field(default_factory=dict)
     snapshots: bool = False
     backups: bool = False
     disks: bool = False

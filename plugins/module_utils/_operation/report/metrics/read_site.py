@@ -20,10 +20,8 @@ from ...._foundation.core.parallel import side_by_side
 from ...._guests.kinds.words import TYPES, contents_of
 from ...._infrastructure.facts.nodes import NodeFacts, report
 from ...._infrastructure.facts.partial_read import node_states, standing
+from ..backups import CopySummary, read_backups, read_snapshots
 from ..metrics import model
-from ..protection.backups import read_backups
-from ..protection.model import CopySummary
-from ..protection.snapshots import read_snapshots
 from .model import MetricsOptions, SiteFacts
 
 if TYPE_CHECKING:
@@ -38,7 +36,24 @@ def read_site(client: Client, wanted: MetricsOptions, name: str) -> SiteFacts:
     started = client.clock.monotonic()
     site = SiteFacts(name, client.clock.time())
     try:
-        _read_cluster(client, wanted, site)
+        answer = client.get("version", attempted="Could not read the version") or {}
+        site.version = answer.get("version")
+        rows = client.get(
+            "cluster", "resources", attempted="Could not read the listing of the cluster"
+        )
+        listed = without_copies(cluster_state_of(rows, TYPES))
+        cluster = with_names(client, listed, missing=True)
+        site.cluster = cluster
+        _read_nodes(client, wanted, site, rows)
+        held = _read_privileges(client, site)
+        vms = [row for row in cluster.vms.values() if not row.template]
+        if wanted.disks:
+            _read_disks(client, wanted, site, held)
+        if wanted.snapshots:
+            site.snapshots = _known(site, model.SNAPSHOTS, read_snapshots(client, cluster, vms))
+        if wanted.backups and held is not None:
+            found = read_backups(client, cluster, vms, held)
+            site.backups = _known(site, model.BACKUPS, found)
     except FleetError as error:
         site.cluster = None
         site.missing = []
@@ -46,26 +61,6 @@ def read_site(client: Client, wanted: MetricsOptions, name: str) -> SiteFacts:
     site.duration = client.clock.monotonic() - started
     site.requests = count_requests(client.requests)
     return site
-
-
-def _read_cluster(client: Client, wanted: MetricsOptions, site: SiteFacts) -> None:
-    """Read the listing and related parts. Raises FleetError if the site does not answer."""
-    answer = client.get("version", attempted="Could not read the version") or {}
-    site.version = answer.get("version")
-    rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
-    listed = without_copies(cluster_state_of(rows, TYPES))
-    cluster = with_names(client, listed, missing=True)
-    site.cluster = cluster
-    _read_nodes(client, wanted, site, rows)
-    held = _read_privileges(client, site)
-    vms = [row for row in cluster.vms.values() if not row.template]
-    if wanted.disks:
-        _read_disks(client, wanted, site, held)
-    if wanted.snapshots:
-        site.snapshots = _known(site, model.SNAPSHOTS, read_snapshots(client, cluster, vms))
-    if wanted.backups and held is not None:
-        found = read_backups(client, cluster, vms, held)
-        site.backups = _known(site, model.BACKUPS, found)
 
 
 def _read_nodes(
@@ -189,17 +184,11 @@ def _known(
 
 def _not_online(node: str, status: str) -> NodeUnhealthy:
     return NodeUnhealthy(
-        attempted=f"Could not read node {node} and the guests on it",
-        answer=f"the node is {status}",
-        next_step="Bring the node back",
-        reason="node not online",
+        f"Could not read node {node} and the guests on it: the node is {status}",
+        "Bring the node back",
+        "node not online",
     )
 
 
 def _hidden(attempted: str, missing: str) -> PermissionDenied:
-    return PermissionDenied(
-        attempted=attempted,
-        answer=f"the caller lacks {missing}",
-        next_step="Grant it",
-        reason=missing,
-    )
+    return PermissionDenied(f"{attempted}: the caller lacks {missing}", "Grant it", missing)

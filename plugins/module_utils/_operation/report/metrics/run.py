@@ -11,17 +11,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.cluster.find.names import require_nodes_of_sites
-from ...._foundation.cluster.quota import Limits, read_limits
+from ...._foundation.cluster.quota import read_limits
 from ...._foundation.cluster.tenant import PREFIX
+from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.core.parallel import SITES_AT_ONCE, side_by_side
 from ...._foundation.core.result import Result
-from ...._foundation.core.times import iso
+from ...._foundation.core.times import iso, seconds
 from ...._infrastructure.facts.node_info import read_rules
 from ...._protection.restore.drill.record import read_proofs
-from .drift import add_drift, read_report
+from ...drift.document import VERSION
+from ...drift.model import STATUSES, UNKNOWN
+from ..tenants import read_report_tenants, read_totals, unlisted_sites
 from .exposition import data_of, text_of
 from .families import FAMILIES, family_of
-from .gauges import add_site
+from .gauges import QUOTA, add_site, add_totals
 from .model import MetricsOptions, SiteFacts
 from .read_site import read_site
 from .samples import SampleKey, Samples, is_of_a_playbook
@@ -30,9 +33,11 @@ from .text_file import require_path, write_samples
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
-_ACTIONS = {True: "pve.fleet.metrics", False: "pve.fleet.metrics_info"}
 
+_ACTIONS = {True: "pve.fleet.metrics", False: "pve.fleet.metrics_info"}
 SiteClient = tuple[Collection[str], "Client"]
+_UNLISTED = "unlisted"
+_PARTS = ("sites", "nodes", "vms", "unlisted")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -61,16 +66,13 @@ def run_at_sites(
         return is_counted and _site_of(key) in names
 
     written = write_samples(path, samples, keeps, check_mode)
-    values = {"file": path, **_shape(written.after), **_findings(sites)}
-    before: dict[str, Any] = {}
-    if written.before is not None:
-        before = {"file": path, **_shape(written.before)}
     after = {"file": path, **_shape(written.after)}
-    diff = {"before": before, "after": after}
+    before = {} if written.before is None else {"file": path, **_shape(written.before)}
     lost = _lost_sites(written.before, names)
-    warnings = _warnings(sites)
+    warnings = _warnings(sites, wanted)
     if lost:
         warnings = (*warnings, _lost_text(path, lost))
+    values, diff = {**after, **_findings(sites)}, {"before": before, "after": after}
     return Result(written.changed, values, diff, warnings=warnings)
 
 
@@ -87,7 +89,8 @@ def _site_of(key: SampleKey) -> str:
 
 def _lost_sites(before: Samples | None, names: Collection[str]) -> list[str]:
     """Return the sites in an earlier file that this task does not read, in words (pure)."""
-    found = {_site_of(key) for key, _value in before or () if not is_of_a_playbook(key)}
+    keys = [key for key, _value in before or () if not is_of_a_playbook(key)]
+    found = {_site_of(key) for key in keys if not key.name.startswith(QUOTA)}
     lost = sorted(found.difference(names))
     return [f"site {name}" if name else "a site without a name" for name in lost]
 
@@ -105,20 +108,21 @@ def run_info_at_sites(
     sites = _read_all(clients, wanted)
     samples = samples_of(sites, wanted, _ACTIONS[False])
     values = {"metrics": data_of(samples), "text": text_of(samples), **_findings(sites)}
-    return Result(False, values, warnings=_warnings(sites))
+    return Result(False, values, warnings=_warnings(sites, wanted))
 
 
 def read_desired(params: Mapping[str, Any]) -> MetricsOptions:
     """Return the options, parsed. Raises ValidationFailed."""
     prefix = params.get("tenant_prefix") or PREFIX
-    given = params.get("quotas") or {}
-    quotas: dict[str, Limits | None] = {}
-    for tenant in given:
-        quotas[tenant] = read_limits({"tenant": tenant, "quotas": given, "tenant_prefix": prefix})
+    given, tenants = params.get("quotas") or {}, params.get("tenants") or {}
+    options = {"quotas": given, "tenant_prefix": prefix}
+    quotas = {tenant: read_limits({"tenant": tenant, **options}) for tenant in given}
     return MetricsOptions(
         prefix=prefix,
         rules=read_rules(params),
         quotas=quotas,
+        tenants=read_report_tenants(tenants, prefix),
+        totals=read_totals(tenants, prefix),
         snapshots=bool(params["snapshots"]),
         backups=bool(params["backups"]),
         disks=bool(params["volumes"]),
@@ -137,6 +141,7 @@ def samples_of(sites: Sequence[SiteFacts], wanted: MetricsOptions, action: str) 
         samples.count_requests(site.requests, site=site.name)
         failures = [one.category for one in site.missing]
         samples.count_errors(failures, site=site.name)
+    add_totals(samples, wanted.totals)
     if wanted.drift is not None:
         add_drift(samples, wanted.drift, [site.name for site in sites])
     return samples
@@ -148,8 +153,8 @@ def _read_all(clients: Sequence[SiteClient], wanted: MetricsOptions) -> list[Sit
         return read_site(client, wanted, client.site)
 
     sites = side_by_side(one, clients, SITES_AT_ONCE)
-    clusters = [site.cluster for site in sites]
-    require_nodes_of_sites("max_vms_per_node", wanted.rules.max_vms_by_node, clusters)
+    nodes = [None if site.cluster is None else site.cluster.nodes for site in sites]
+    require_nodes_of_sites("max_vms_per_node", wanted.rules.max_vms_by_node, nodes)
     return sorted(sites, key=lambda site: site.name)
 
 
@@ -168,13 +173,15 @@ def _findings(sites: Sequence[SiteFacts]) -> dict[str, Any]:
     return {"complete": not missing, "missing": missing, "checked": iso(checked)}
 
 
-def _warnings(sites: Sequence[SiteFacts]) -> tuple[str, ...]:
-    """Return one line for each part of a site with missing data and each category of errors."""
+def _warnings(sites: Sequence[SiteFacts], wanted: MetricsOptions) -> tuple[str, ...]:
+    """Return one line for each part of a site with missing data and each category of errors, and for
+    each site of a tenant that is not among the sites.
+    """
     found: dict[tuple[str, str, str], list[str]] = {}
     for site in sites:
         for one in site.missing:
             found.setdefault((site.name, one.part, one.category), []).append(one.reason)
-    lines: list[str] = []
+    lines = unlisted_sites(wanted.tenants, {site.name for site in sites})
     for (site_name, _part, _category), reasons in found.items():
         line = reasons[0]
         if len(reasons) > 1:
@@ -183,3 +190,54 @@ def _warnings(sites: Sequence[SiteFacts]) -> tuple[str, ...]:
             line = f"Site {site_name}: {line}"
         lines.append(line)
     return tuple(lines)
+
+
+def read_report(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a report of drift_info. Raises ValidationFailed for anything else."""
+    if given is None:
+        return None
+    is_known = given.get("version") == VERSION
+    has_parts = all(isinstance(given.get(part), list) for part in _PARTS)
+    if is_known and has_parts:
+        return given
+    raise ValidationFailed(
+        f"drift was refused: it is not a report of version {VERSION}",
+        "Give it what pve.fleet.drift_info returns as drift",
+        "drift",
+    )
+
+
+def add_drift(samples: Samples, drift: Mapping[str, Any], sites: Sequence[str]) -> None:
+    """Add the number of VMs by site, tenant and status, and whether all of them are known.
+
+    `sites` are the names of all sites. A report whose site has no name is about the only site.
+    """
+    only = sites[0] if len(sites) == 1 else ""
+    incomplete = {row["site"] for row in drift["nodes"]}
+    incomplete |= {row["site"] for row in drift["sites"] if row["reason"]}
+    numbers: dict[tuple[str, str], dict[str, int]] = {}
+    for row in drift["vms"]:
+        _count(numbers, row, row["status"])
+        if row["status"] == UNKNOWN:
+            incomplete.add(row["site"])
+    for row in drift["unlisted"]:
+        _count(numbers, row, _UNLISTED)
+    for (site, tenant), by_status in numbers.items():
+        for status, number in by_status.items():
+            labels = {"site": site or only, "tenant": tenant, "status": status}
+            samples.put("proxmox_drift_vms", number, **labels)
+    checked = seconds(str(drift.get("checked") or ""))
+    for row in drift["sites"]:
+        site = row["site"]
+        label = {"site": site or only}
+        samples.put("proxmox_drift_complete", site not in incomplete, **label)
+        samples.put("proxmox_drift_timestamp_seconds", checked, **label)
+
+
+def _count(
+    numbers: dict[tuple[str, str], dict[str, int]], row: Mapping[str, Any], status: str
+) -> None:
+    """Count a VM. Each status of its tenant starts at 0, so that each one has a sample."""
+    nothing = dict.fromkeys((*STATUSES, _UNLISTED), 0)
+    of_tenant = numbers.setdefault((row["site"], row["tenant"]), nothing)
+    of_tenant[status] += 1

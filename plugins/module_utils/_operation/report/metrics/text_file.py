@@ -98,19 +98,15 @@ def _read(path: str) -> str:
 
 def _foreign(path: str) -> Conflict:
     return Conflict(
-        attempted=f"{path} was not written",
-        answer="the file exists and has metrics of others",
-        next_step="Choose another path, or move the file away",
-        reason="another file",
-        dispatched=False,
+        f"{path} was not written: the file exists and has metrics of others",
+        "Choose another path, or move the file away",
+        "another file",
     )
 
 
 def _unusable(path: str, why: str) -> ConfigurationError:
     return ConfigurationError(
-        attempted=f"{path} could not be written",
-        answer=why,
-        next_step="Name a file in a directory that this user can write to",
-        reason="path",
-        dispatched=False,
+        f"{path} could not be written: {why}",
+        "Name a file in a directory that this user can write to",
+        "path",
     )
