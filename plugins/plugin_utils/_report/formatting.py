@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 from ...module_utils._foundation.core.quantities import readable_size
 from ...module_utils._foundation.core.times import seconds
@@ -132,15 +130,6 @@ def ago(time: str | None, now: str) -> str:
     return f"{duration(max(0, present - then))} ago"
 
 
-def value(given: Any) -> str:
-    """Return the value of an option in the form in which it is compared."""
-    if given is None:
-        return "not set"
-    if isinstance(given, str):
-        return given
-    return json.dumps(given, sort_keys=True)
-
-
 FILTERS = {
     "size": size,
     "count": count,
@@ -154,5 +143,4 @@ FILTERS = {
     "duration": duration,
     "measured": measured,
     "ago": ago,
-    "value": value,
 }

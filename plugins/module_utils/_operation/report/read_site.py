@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..._foundation.api.access.privileges import Privileges
 from ..._foundation.api.layers.caching import CachingReader
 from ..._foundation.cluster.drill.copies import without_copies
+from ..._foundation.cluster.site import require_known_lists, unknown_in_lists
 from ..._foundation.cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from ..._foundation.cluster.storages.contents import read_volumes
 from ..._foundation.core.errors import FleetError, NotSupported
 from ..._foundation.core.parallel import side_by_side
 from ..._guests.fleet.items import Estate
+from ..._guests.guest.context import TaskSettings
 from ..._guests.guest.live.read import read_wherever
+from ..._guests.guest.registry import list_of
+from ..._guests.kinds.model import Actual
 from ..._guests.kinds.words import TYPES, contents_of, kind_of_row
 from ..._infrastructure.facts.cluster_info import run as read_cluster
 from ..._infrastructure.facts.node_info import run as read_nodes
@@ -27,9 +32,9 @@ from ..._protection.backup.job.coverage import jobs_by_guest, named_jobs
 from ..._protection.snapshot.read import tree_of
 from ..drift.model import DriftReading, DriftScope
 from ..drift.read_site import read_site
+from .backups import CopySummary, read_backups
 from .model import ReportOptions, Row, SiteReading, VmReading
-from .protection.backups import read_backups
-from .protection.model import CopySummary
+from .reach import read_reach
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -47,9 +52,9 @@ def read_report_site(
 ) -> SiteReading:
     """Return the reading of a site for the report.
 
-    Two requests for each guest, two for each storage on a node (three with containers), three for
-    each node, and ten more. With an estate, its VMs are compared from the same answers. If the
-    site cannot be read, the reading has only the reason.
+    Two requests for each guest, five more for one on a VNet of a tenant, two for each storage on a
+    node (three with containers), three for each node, and ten more. With an estate, its VMs are
+    compared from the same answers. If the site cannot be read, the reading has only the reason.
     """
     site = max(names, default="")
     reader = CachingReader.around(client)
@@ -68,7 +73,9 @@ def _read_site(
 ) -> SiteReading:
     """Return the reading of a site. Raises FleetError if the listing cannot be read."""
     rows = client.get("cluster", "resources", attempted="Could not read the cluster")
-    state = without_copies(_own_part(client, cluster_state_of(rows, TYPES)))
+    whole = cluster_state_of(rows, TYPES)
+    require_known_lists(unknown_in_lists(client, whole))
+    state = without_copies(_own_part(client, whole))
     state = with_names(client, state, missing=True)
     facts = {**wanted.facts}
     if facts.get("max_vms_per_node") is None:
@@ -76,31 +83,40 @@ def _read_site(
     of_nodes = read_nodes({**facts, "details": True}, client).values
     of_cluster = read_cluster({**facts, "failed_tasks": _FAILED_TASKS}, client).values["cluster"]
     read = PartialRead(client)
-    held = _privileges(read)
-    volumes = _volumes(read, client, state)
+    granted = read.read("privileges of the login", "access", "permissions")
+    held = None if granted is None else Privileges(granted)
+    contents = contents_of(state.vms.values())
+    volumes = read.attempt("disks on storages", lambda: read_volumes(client, state, contents))
     rows = [row for _vmid, row in sorted(state.vms.items()) if not row.template]
-    backups = _backups(read, client, state, rows, held)
-    guests = _guests(client, state, rows)
+    backups: Mapping[int, CopySummary | FleetError] | None = None
+    if held is not None:  # otherwise it is unknown which backups are hidden
+        backups = read.attempt("backups", partial(read_backups, client, state, rows, held))
+    guests = _guests(client, state, rows, addresses=wanted.addresses)
     answer = read.read("backup jobs", "cluster", "backup")
     jobs = None if answer is None else jobs_by_guest(named_jobs(answer), rows)
     zones, vnets = _networks(read, client)
+    reach = None
+    if vnets is not None:
+        reach = read.attempt("firewalls", partial(read_reach, client, guests, vnets))
     missing = [*of_nodes["missing"], *of_cluster["missing"], *read.missing]
     by_part = {str(entry["part"]): entry for entry in reversed(missing)}
     return SiteReading(
         site=site,
         time=now,
         state=state,
+        known_nodes=whole.nodes,
         cluster=_own_storages(client, of_cluster),
         nodes=[row for row in of_nodes["nodes"] if _is_own(client, row["node"])],
         missing=[by_part[part] for part in sorted(by_part)],
         guests=guests,
-        backups=backups,
+        backups=backups or {},
         volumes=volumes,
         privileges=held,
         drift=drift,
         jobs=jobs,
         zones=zones,
         vnets=vnets,
+        reach=reach,
     )
 
 
@@ -144,62 +160,30 @@ def _own_storages(client: Client, cluster: Row) -> Row:
     return {**cluster, "storages": storages}
 
 
-def _privileges(read: PartialRead) -> Privileges | None:
-    held = read.read("privileges of the login", "access", "permissions")
-    return None if held is None else Privileges(held)
-
-
-def _volumes(read: PartialRead, client: Client, state: ClusterState) -> Mapping[int, int] | None:
-    """Return the bytes of all disks by VMID, or None with the reason in `missing`."""
-    try:
-        return read_volumes(client, state, contents_of(state.vms.values()))
-    except FleetError as error:
-        read.add("disks on storages", error)
-        return None
-
-
-def _backups(
-    read: PartialRead,
-    client: Client,
-    state: ClusterState,
-    rows: Sequence[VmRow],
-    held: Privileges | None,
-) -> Mapping[int, CopySummary | FleetError]:
-    """Return the backups of each guest, or the error if they are unknown.
-
-    The result is empty if backups cannot be read, with the reason in `missing`, or if the
-    privileges are unknown, because it is then unknown which backups are hidden.
-    """
-    if held is None:
-        return {}
-    try:
-        return read_backups(client, state, rows, held)
-    except FleetError as error:
-        read.add("backups", error)
-        return {}
-
-
-def _guests(client: Client, state: ClusterState, rows: Sequence[VmRow]) -> list[VmReading]:
+def _guests(
+    client: Client, state: ClusterState, rows: Sequence[VmRow], *, addresses: bool
+) -> list[VmReading]:
     """Return the guests as read; a guest on an offline node has the reason instead."""
     offline = {name for name, node in state.nodes.items() if not node.online}
 
-    def one(row: VmRow) -> VmReading:
+    def read_one(row: VmRow) -> VmReading:
         if row.node in offline:
             return VmReading(row, reason=f"node {row.node} is offline")
+        kind, place = kind_of_row(row), (row.vmid, row.node)
         try:
-            return _read(client, row)
+            actual = read_wherever(client, kind, *place, status=row.status, pool=row.pool)
+            snapshots = client.get(*actual.path, "snapshot")
         except FleetError as error:
-            return VmReading(row, reason=error.message)
+            failed = error.on(attempted=f"{kind.noun} {row.vmid} could not be read")
+            return VmReading(row, reason=failed.message)
+        address = _address(client, actual) if addresses else None
+        return VmReading(row, actual, tuple(tree_of(snapshots).by_age()), address=address)
 
-    return side_by_side(one, rows, _READERS)
+    return side_by_side(read_one, rows, _READERS)
 
 
-def _read(client: Client, row: VmRow) -> VmReading:
-    """Return a guest, read on its current node. Raises FleetError."""
-    kind = kind_of_row(row)
-    try:
-        actual = read_wherever(client, kind, row.vmid, row.node, status=row.status, pool=row.pool)
-        snapshots = client.get(*actual.path, "snapshot")
-    except FleetError as error:
-        raise error.on(attempted=f"{kind.noun} {row.vmid} could not be read") from error
-    return VmReading(row, actual, tuple(tree_of(snapshots).by_age()))
+def _address(client: Client, actual: Actual) -> str | None:
+    flow = list_of(actual.kind.type).flow
+    report = flow.guest_report(client, actual, TaskSettings(addresses=True), waits=False)
+    address: str | None = report["address"]
+    return address

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..._foundation.core.quantities import readable_size
+from ..._guests.kinds.move import move_text
 from ..._guests.kinds.words import CT
 from ..._infrastructure.facts.node_info import read_rules
 from ..._infrastructure.facts.nodes import storage_faults
@@ -181,6 +182,14 @@ def _uncovered(found: ReportFindings) -> Items:
     return _of_vms([vm for vm in known if not vm["jobs"]])
 
 
+def _moving(found: ReportFindings) -> Items:
+    """Yield the guests whose move to another site is not complete."""
+    for vm in found.guests:
+        text = move_text(vm.get("move"))
+        if text:
+            yield _item(vm, f"{name_of(vm)}: {text}", vmid=vm["vmid"])
+
+
 def _left_out(found: ReportFindings) -> Items:
     """Yield the guests in backup jobs that leave out some of their disks."""
     for vm in found.guests:
@@ -306,5 +315,6 @@ RISKS = (
         "Guests with snapshots older than {wanted.snapshot_days} days",
         _old_snapshots,
     ),
+    Risk("move", NOTICE, "Guests that are moving to another site", _moving),
     Risk("no_agent", NOTICE, "VMs without a guest agent", _without_agent),
 )

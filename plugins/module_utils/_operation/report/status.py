@@ -13,21 +13,20 @@ from typing import Any
 from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.formatting import counted, printable
 from ..._foundation.core.times import seconds
+from ..._guests.kinds.move import move_text
 from .model import DAY, Row
 
 COLUMNS = ("name", "tenant", "kind", "node", "state", "address", "backup", "drift")
+# States of a guest as PVE lists them, and of its comparison with the estate.
+_STATES = ("running", "stopped", "paused", "suspended", "prelaunch", "unknown")
+_DRIFT = ("in sync", "drifted", "pending", "outdated", "unwanted", "unknown", "not listed", "-")
 _HOUR = 3600
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def status_rows(report: Row, addresses: Iterable[Row] = ()) -> list[dict[str, str]]:
-    """Return the guests of a report with a text for each column, and their site.
-
-    `addresses` are guests with C(vmid) and C(address); they are used for a report on one site only,
-    because another site can have the same VMIDs.
-    """
+def status_rows(report: Row) -> list[dict[str, str]]:
+    """Return the guests of a report with a text for each column, and their site."""
     is_single = len(report["sites"]) == 1
-    known = {one["vmid"]: str(one.get("address") or "") for one in addresses if is_single}
     drift = report["drift"] or {"vms": []}
     found = {(one["site"] or "", one["vmid"]): str(one["status"]) for one in drift["vms"]}
     rows: list[dict[str, str]] = []
@@ -44,8 +43,9 @@ def status_rows(report: Row, addresses: Iterable[Row] = ()) -> list[dict[str, st
                 "kind": str(guest["kind"]),
                 "node": str(guest["node"]),
                 "state": str(guest["status"]),
-                "address": known.get(guest["vmid"], "") or "-",
+                "address": str(guest.get("address") or "-"),
                 "backup": _age(guest["backup"], str(report["checked"])),
+                "move": move_text(guest.get("move")) or "-",
                 "drift": (state or unlisted).replace("_", " "),
             }
         )
@@ -76,8 +76,12 @@ def select_rows(
 def unknown_names(
     report: Row, rows: Iterable[Mapping[str, str]], wanted: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return a text for each wanted node, tenant or site that the report does not have."""
-    known = {name: {row[name] for row in rows} for name in ("node", "tenant", "site")}
+    """Return a text for each wanted value that no guest of the report has or could have."""
+    names = ("node", "tenant", "site", "kind", "state", "drift")
+    known = {name: {row[name] for row in rows} for name in names}
+    known["kind"] |= {"vm", "container"}
+    known["state"] |= set(_STATES)
+    known["drift"] |= set(_DRIFT)
     known["node"] |= {str(node["node"]) for site in report["sites"] for node in site["nodes"] or ()}
     known["tenant"] |= {str(tenant["tenant"]) for tenant in report["tenants"]}
     known["site"] |= {str(site["site"] or "") for site in report["sites"]}
@@ -94,14 +98,25 @@ def _natural(text: str) -> str:
     return _NUMBER.sub(lambda found: found[0].zfill(20), text)
 
 
+def unread_sites(report: Row) -> list[str]:
+    """Return a line for each site whose guests are missing in the table."""
+    unread = [site for site in report["sites"] if site["reason"]]
+    return [
+        printable(f"The guests of {site['site'] or 'the cluster'} are missing: {site['reason']}")
+        for site in unread
+    ]
+
+
 def table_of(
     rows: Sequence[Mapping[str, str]], sort: Sequence[str] = (), *, reverse: bool = False
 ) -> list[str]:
     """Return the lines of a table, sorted by these columns, and the number of its rows. If guests
-    of several sites are in it, it has their site.
+    of several sites are in it, it has their site; if guests move, it has their moves.
     """
     sites = {row["site"] for row in rows}
     columns = COLUMNS if len(sites) < 2 else ("site", *COLUMNS)
+    if any(row["move"] != "-" for row in rows):
+        columns = (*columns, "move")
     order = [*sort, "tenant", "name"]
     ordered = sorted(rows, key=lambda row: [_natural(row[name]) for name in order], reverse=reverse)
     cells = [[name.upper() for name in columns]]

@@ -7,15 +7,57 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..._foundation.cluster.quota import KINDS, Limits, QuotaFigures, total
+from ..._foundation.cluster.quota import KINDS, Limits, QuotaFigures, read_limits, total
 from ..._foundation.cluster.state import ClusterState
 from ..._foundation.cluster.tenant import tenant_of
-from ..drift.model import DriftReading
+from ..._foundation.core.arguments.options import did_you_mean
+from ..._foundation.spec.tenants import read_estate_tenants
 from .model import ReportOptions, ReportTenant, Row, SiteReading
+
+
+def read_report_tenants(given: Mapping[str, Any], prefix: str) -> list[ReportTenant]:
+    """Return the tenants as an estate describes them, for each of their sites. Raises ValidationFailed."""
+    found: list[ReportTenant] = []
+    for name, options in read_estate_tenants(given).items():
+        # A quota over sites is not compared with the use at one of them.
+        by_site: dict[str, Any] = dict.fromkeys(options.get("sites") or ())
+        by_site |= options.get("site_quotas") or {}
+        if not by_site:
+            by_site = {str(options.get("site") or ""): options.get("quota")}
+        for site, quota in by_site.items():
+            found.append(ReportTenant(name.lower(), site, _limits(name, quota, prefix)))
+    return found
+
+
+def unlisted_sites(tenants: Iterable[ReportTenant], names: Collection[str]) -> list[str]:
+    """Return a warning for each site of a tenant that is none of the sites of the report."""
+    if "" in names or not names:
+        return []
+    known = sorted(names)
+    return [
+        f"Tenant {one.name} has site {one.site}, which is none of the sites {', '.join(known)}"
+        f"{did_you_mean(one.site, known)}: its use there is not counted."
+        for one in tenants
+        if one.site and one.site not in names
+    ]
+
+
+def read_totals(given: Mapping[str, Any], prefix: str) -> dict[str, Limits]:
+    """Return the quotas over sites by tenant. Raises ValidationFailed."""
+    return {
+        name.lower(): _limits(name, options.get("quota"), prefix)
+        for name, options in read_estate_tenants(given).items()
+        if options.get("sites")
+    }
+
+
+def _limits(name: str, quota: Any, prefix: str) -> Limits:
+    quotas = {} if quota is None else {name: quota}
+    return read_limits({"tenant": name, "quotas": quotas, "tenant_prefix": prefix}) or {}
 
 
 def tenants_of_site(
@@ -26,12 +68,14 @@ def tenants_of_site(
     The last row has an empty name if there are guests without a tenant or with several. `reason`
     says why the figures are too low; quotas, costs and growth are based on them.
     """
-    described = {one.name: one.limits for one in wanted.tenants if _is_at(one, reading.site)}
+    described = {one.name: one.limits for one in wanted.tenants if is_at(one, reading.site)}
     by_tenant: dict[str, list[Row]] = {name: [] for name in described}
     for guest in guests:
         by_tenant.setdefault(guest["tenant"], []).append(guest)
     templates = _templates(reading.state, wanted.prefix)
-    quotas = _quotas_of(reading.drift)
+    quotas: dict[str, list[dict[str, Any]]] = {}
+    for use in reading.drift.quotas if reading.drift is not None else ():
+        quotas.setdefault(use.tenant, []).append(_quota(use.kind, use.used, use.limit))
     rows: list[dict[str, Any]] = []
     for name in sorted(by_tenant, key=_order):
         own = by_tenant[name]
@@ -55,7 +99,7 @@ def _order(name: str) -> tuple[bool, str]:
     return not name, name
 
 
-def _is_at(tenant: ReportTenant, site: str) -> bool:
+def is_at(tenant: ReportTenant, site: str) -> bool:
     """Return whether a tenant may have VMs at a site; a site without a name has all tenants."""
     return not site or tenant.site in ("", site)
 
@@ -104,17 +148,6 @@ def _used(limits: Limits, used: QuotaFigures) -> list[dict[str, Any]]:
     amounts = asdict(used)
     kinds = [kind for kind in KINDS if kind in limits]
     return [_quota(kind, amounts[kind], limits[kind]) for kind in kinds]
-
-
-def _quotas_of(drift: DriftReading | None) -> dict[str, list[dict[str, Any]]]:
-    """Return use and limit of the quotas of an estate, by tenant."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    if drift is None:
-        return found
-    for one in drift.quotas:
-        quota = _quota(one.kind, one.used, one.limit)
-        found.setdefault(one.tenant, []).append(quota)
-    return found
 
 
 def _quota(kind: str, used: int, limit: int) -> dict[str, Any]:
