@@ -58,12 +58,12 @@ def test_from_the_first_report_to_the_next(lab: Lab, player: Player, folder: Pat
     mark = lab.mark()
     played = play(player, folder, "--check")
     assert not folder.exists()
-    assert "The page was not written, in check mode" in played.output
+    assert "\nThe page is not written, in check mode\n" in played.output
 
     played = play(player, folder)
     assert sorted(os.listdir(folder)) == ["history.json", "report.html"]
     assert str(folder / "report.html") in played.output
-    assert "warning: Guests without a backup: 2" in played.output
+    assert "\nwarning: Guests without a backup: 2\n" in played.output
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
     assert "This is the first report" in page

@@ -32,6 +32,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.drift.model i
     OptionDifference,
     UnlistedGuest,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._operation.report.backups import CopySummary
 from ansible_collections.pve.fleet.plugins.module_utils._operation.report.costs import read_prices
 from ansible_collections.pve.fleet.plugins.module_utils._operation.report.document import (
     document_of,
@@ -44,9 +45,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.report.model 
     ReportTenant,
     SiteReading,
     VmReading,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._operation.report.protection.model import (
-    CopySummary,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.model import Snapshot
 
@@ -135,7 +133,16 @@ def site(texts: Sequence[str], name: str = "") -> SiteReading:
         privileges=Privileges({"/": {"VM.Audit": 1}}),
         drift=_drift(pick, name),
         zones=[{"zone": pick(1), "type": pick(2)}],
-        vnets=[{"vnet": "tabc", "zone": pick(1), "tag": 7, "alias": pick(3)}],
+        vnets=[
+            {
+                "vnet": vnet,
+                "zone": pick(1),
+                "tag": 7,
+                "alias": f"{pick(3)} [pve.fleet: tenant=tenant_a<b>]",
+            }
+            for vnet in ("tabc", "tdef")
+        ],
+        reach=[{"source": "tabc", "dest": "tdef", "connections": [pick(0), pick(1)]}],
     )
 
 
@@ -177,7 +184,13 @@ def _task(pick: Any) -> dict[str, Any]:
 
 def _drift(pick: Any, name: str) -> DriftReading:
     difference = OptionDifference(pick(0), pick(1), [pick(2)], {"value": {pick(3): pick(0)}})
-    task = {"type": pick(0), "user": pick(1), "started": "2026-09-21T14:13:00Z"}
+    task = {
+        "type": pick(0),
+        "user": pick(1),
+        "token": pick(2),
+        "started": "2026-09-21T14:13:00Z",
+        "status": "ok",
+    }
     compared = ComparedGuest(
         name=pick(1),
         tenant=pick(2),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.pve.fleet.plugins.plugin_utils._report import formatting
-from ansible_collections.pve.fleet.plugins.plugin_utils._report.view import spark
+from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import spark
 
 GIB = 1 << 30
 
@@ -57,12 +57,6 @@ def test_times() -> None:
     times = ("2026-11-22T09:59:30Z", "2026-11-22T09:00:00Z", "2026-11-10T09:00:00Z", None)
     texts = [formatting.ago(time, now).replace("\u00a0", " ") for time in times]
     assert texts == ["less than a minute ago", "1 hour ago", "12 days ago", "unknown"]
-
-
-def test_values_of_options() -> None:
-    assert formatting.value(None) == "not set"
-    assert formatting.value("a b") == "a b"
-    assert formatting.value({"b": 1, "a": True}) == '{"a": true, "b": 1}'
 
 
 def test_the_line_of_a_figure() -> None:

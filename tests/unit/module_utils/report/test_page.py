@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -30,11 +32,11 @@ VOID = {"meta", "link", "br", "rect", "polygon", "polyline"}
 TAGS = VOID | set(
     "html head title style body header nav main section article footer div p span strong a h1 h2"
     " h3 h4 ul li dl dt dd table caption thead tbody tfoot tr th td details summary time code"
-    " svg".split()
+    " svg text pre".split()
 )
 ATTRIBUTES = set(
     "lang charset name content http-equiv rel href class id datetime aria-label aria-labelledby"
-    " role viewbox preserveaspectratio width height points scope colspan data-label title".split()
+    " role viewbox preserveaspectratio width height x y rx points scope colspan data-label title".split()
 )
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -118,8 +120,10 @@ def test_pictures_have_a_text() -> None:
     page = page_of(report_on(["web"], history), title="Fleet report")
     pictures = re.findall("<svg[^>]*>.*?</svg>", page, re.DOTALL)
     assert len(pictures) >= 10
-    assert any('class="spark"' in picture for picture in pictures)
+    for name in ("spark", "reach"):
+        assert any(f'class="{name}"' in picture for picture in pictures)
     for picture in pictures:
+        ElementTree.fromstring(picture)
         assert re.match('<svg [^>]*role="img"><title>[^<]{5,}</title>', picture), picture
 
 
@@ -161,3 +165,30 @@ def test_one_of_a_thing_is_singular() -> None:
     page = page_of(report_on(["web"]), "Fleet report").replace("\u00a0", " ")
     assert "1 container," in page
     assert re.search(r"\b1 (?:VMs|templates|containers|nodes|days|cores)\b", page) is None
+
+
+def test_the_metered_use_of_a_month_is_a_table() -> None:
+    """A missing part is named first; every text of others is escaped."""
+    hours = dict.fromkeys(("cores", "memory", "disk", "backup"), "0.000")
+    row: dict[str, Any] = {"site": "berlin", "tenant": HOSTILE[0], "class": "small"}
+    row |= {"hours": {**hours, "cores": "744.000"}, "uncertain": {**hours, "cores": "0.083"}}
+    lack: dict[str, Any] = {"site": "berlin", "part": "site", "subject": "", "reason": HOSTILE[1]}
+    lack |= {"from": "2026-10-10T00:00:00Z", "to": "2026-10-11T00:00:00Z", "days": ["2026-10-10"]}
+    usage: dict[str, Any] = {
+        "month": "2026-10",
+        "closed": True,
+        "missing": [lack],
+        "tenants": [row],
+    }
+    usage["total"] = {"hours": {**hours, "cores": "744.000"}}
+    report = report_on(["web"])
+    text = page_of(report, "Fleet", usage)
+    page = read(text)
+    assert ("a", "href", "#usage") in page.attributes
+    shown = " ".join(" ".join(page.texts).split())
+    assert "Metered use in 2026-10" in shown
+    assert "from 2026-10-10T00:00:00Z to 2026-10-11T00:00:00Z" in shown
+    assert "744.000" in shown
+    assert "+ 0.083" in shown
+    assert "<script>alert" not in text
+    assert "Metered use" not in page_of(report, "Fleet")
