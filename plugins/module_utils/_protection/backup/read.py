@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.api.access.privileges import Privileges
+from ..._foundation.api.access.required import RequiredRequest, find_missing
 from ..._foundation.cluster.state import ClusterState, StorageRow, VmRow
 from ..._foundation.cluster.storages.contents import read_contents
 from ..._foundation.core.errors import ConfigurationError, FleetError
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
 CONTENT = "backup"
-_ALL = "Datastore.Allocate"
-_ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,7 @@ class ArchiveReading:
         """Raise ConfigurationError if a storage could not be read (pure)."""
         if self.missing:
             raise ConfigurationError(
-                attempted=attempted,
-                answer=self.missing[0]["reason"],
-                next_step=next_step,
-                reason="storage not readable",
+                f"{attempted}: {self.missing[0]['reason']}", next_step, "storage not readable"
             )
 
 
@@ -72,11 +69,10 @@ def backup_storages(
     if wrong:
         listed = first_of(sorted(known), 10) if known else "none"
         raise ConfigurationError(
-            attempted=f"Storage '{wrong[0]}' could not be used for backups",
-            answer=f"it does not exist, is not visible, or does not have content backup; storages"
-            f" for backups are: {listed}",
-            next_step="Name one of them, or add backup to the content of the storage",
-            reason="no storage for backups",
+            f"Storage '{wrong[0]}' could not be used for backups: it does not exist, is not "
+            f"visible, or does not have content backup; storages for backups are: {listed}",
+            "Name one of them, or add backup to the content of the storage",
+            "no storage for backups",
         )
     return tuple(row for row in rows if row.storage in names)
 
@@ -108,31 +104,39 @@ def find_hidden(
 ) -> list[dict[str, Any]]:
     """Return a row for each reason why archives of guests on these storages may be hidden (pure).
 
-    PVE omits volumes that the caller has no right to use from a listing (pve-storage:
-    PVE/Storage.pm, check_volume_access). `privileges` has the caller's privileges by path.
+    `privileges` has the caller's privileges by path. Archives of removed guests count as well.
     """
     held = Privileges(privileges)
-    lacking: dict[str, list[str]] = {}
-    without = [str(row.vmid) for row in guests if _ON_GUEST not in held.on(f"/vms/{row.vmid}")]
+    lacking: dict[tuple[str, str], dict[str, None]] = {}
+    for name, vmid in product(
+        sorted({row.storage for row in storages}), [row.vmid for row in guests] or [0]
+    ):
+        privilege, path = missing_for_archives(name, vmid, held)
+        if privilege and path != "/vms/0":
+            lacking.setdefault((name, privilege), {})[path] = None
     rows: list[dict[str, Any]] = []
-    for name in sorted({row.storage for row in storages}):
-        on_storage = held.on(f"/storage/{name}")
-        if _ALL in on_storage:
-            continue
-        if _ON_STORAGE not in on_storage:
-            rows.append(_hidden(name, f"the caller lacks {_ON_STORAGE} on /storage/{name}"))
-        elif without:
-            lacking[name] = without
-    for name, vmids in lacking.items():
-        listed = first_of(vmids, 5)
-        rows.append(_hidden(name, f"the caller lacks {_ON_GUEST} on guests {listed}"))
+    for (name, privilege), paths in lacking.items():
+        cause = f"the caller lacks {privilege} on {first_of(list(paths), 5)}"
+        rows.append(
+            {
+                "storage": name,
+                "node": None,
+                "category": "PermissionDenied",
+                "reason": f"Archives on storage {name} may be hidden: {cause}.",
+            }
+        )
     return rows
 
 
-def _hidden(storage: str, cause: str) -> dict[str, Any]:
-    return {
-        "storage": storage,
-        "node": None,
-        "category": "PermissionDenied",
-        "reason": f"Archives on storage {storage} may be hidden: {cause}.",
-    }
+def missing_for_archives(storage: str, vmid: int, held: Privileges) -> tuple[str, str]:
+    """Return a privilege and a path without which archives of a guest are hidden, empty texts if
+    all are listed (pure).
+
+    PVE omits volumes that the caller has no right to use from a listing (pve-storage:
+    PVE/API2/Storage/Content.pm, index; PVE/Storage.pm, check_volume_access).
+    """
+    volume = f"{storage}:backup/vzdump-{VM.type}-{vmid}-0.vma"
+    path = ("nodes", "-", "storage", storage, "content", volume)
+    missing = find_missing(RequiredRequest("GET", path, {}), held) or ""
+    place, _comma, privilege = missing.partition(", ")
+    return privilege, place

@@ -21,10 +21,10 @@ from ..._foundation.core.times import iso
 from ..._guests.kinds.words import CONTAINER, VM
 from ..._operation.tasks.read import read_removals
 from ..snapshot.names import seconds
-from ..snapshot.select import GuestTarget
+from ..snapshot.select import GuestTarget, named
 from .archive import Archive, by_guest, describe_archive, newest_first
 from .read import ArchiveReading, backup_storages, find_hidden, read_archives, read_left_out
-from .select import is_named, named_vmids, select
+from .select import is_named, select
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -56,7 +56,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     storages = params.get("storages")
     if storages is not None:
         storages = [validate.storage(name, "storages") for name in storages]
-    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    cluster = with_names(client, fetch_cluster_state(client), missing=True)
     chosen_storages = backup_storages(cluster, storages)
     targets = select(client, cluster, params, query.owner)
     guests = _present(targets, query.vmids - cluster.taken)
@@ -80,15 +80,15 @@ def _read_query(params: Mapping[str, Any], now: float) -> ArchiveQuery:
     detects = owner.tag is not None or bool(params.get("detect_reuse"))
     max_age = params.get("max_age")
     filters = (owner.tag, params.get("tags"), params.get("pool"))
-    named = is_named(params)
+    vmids = [one for one in named(params) if isinstance(one, int)]
     return ArchiveQuery(
         owner=owner,
         now=now,
         max_age=None if max_age is None else seconds(str(max_age), "max_age"),
         newest=bool(params.get("newest")),
         detects_reuse=detects,
-        chooses=named or any(filters),
-        vmids=named_vmids(params) if named and owner.tag is None else frozenset(),
+        chooses=is_named(params) or any(filters),
+        vmids=frozenset(vmids) if owner.tag is None else frozenset(),
     )
 
 

@@ -50,7 +50,7 @@ class DesiredBackup:
 
     def describe_limits(self) -> str:
         """Return the limits of concurrent backups in words."""
-        text = f"At most {self.limits.all} at the same time, {self.limits.node} on a node"
+        text = f"at most {self.limits.all} at the same time, {self.limits.node} on a node"
         if self.limits.storage:
             text += f", {self.limits.storage} to storage {self.storage}"
         return text
@@ -61,10 +61,9 @@ def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
     owner = owner_of(params)
     if not is_named(params) and not any((owner.tag, params.get("tags"), params.get("pool"))):
         raise ValidationFailed(
-            attempted="No guest was chosen",
-            answer="none of name, vmid, vms, tenant, tags and pool is given",
-            next_step="Give one of them",
-            reason="no guest",
+            "No guest was chosen: none of name, vmid, vms, tenant, tags and pool is given",
+            "Give one of them",
+            "no guest",
         )
     storage = validate.storage(params["storage"])
     # With `remove`, PVE would apply the rule of the storage or node, without a preview.
@@ -81,28 +80,21 @@ def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
     if params.get("fleecing"):
         data["fleecing"] = FLEECING.send(fleecing(params["fleecing"]))
     max_age = params.get("max_age")
+    per_storage = params.get("parallel_per_storage") or 0
+    limits = ConcurrencyLimits(
+        all=validate.count(params.get("parallel"), 4, "parallel"),
+        node=1,  # pve-manager: PVE/VZDump.pm, getlock
+        storage=validate.number(per_storage, 0, 1000, "parallel_per_storage"),
+    )
     return DesiredBackup(
         owner=owner,
         storage=storage,
         data=data,
         keep=_read_keep(params.get("keep")),
         max_age=None if max_age is None else seconds(str(max_age), "max_age"),
-        limits=_read_limits(params),
+        limits=limits,
         timeout=validate.count(params.get("task_timeout"), 10800, "task_timeout"),
         now=now,
-    )
-
-
-def _read_limits(params: Mapping[str, Any]) -> ConcurrencyLimits:
-    """Return the limits of concurrent backups; PVE itself runs one at a time on a node.
-
-    Source: pve-manager, PVE/VZDump.pm, getlock. Raises ValidationFailed.
-    """
-    per_storage = params.get("parallel_per_storage") or 0
-    return ConcurrencyLimits(
-        all=validate.count(params.get("parallel"), 4, "parallel"),
-        node=1,
-        storage=validate.number(per_storage, 0, 1000, "parallel_per_storage"),
     )
 
 

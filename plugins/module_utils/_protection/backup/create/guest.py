@@ -110,7 +110,22 @@ def plan_guest(
     is_recent = desired.max_age is not None and desired.now - newest <= desired.max_age
     known = list(own)
     if not is_recent:
-        known.append(_new_archive(desired, row, newest))
+        moment = max(int(desired.now), newest + 1)
+        is_protected = bool(desired.data.get("protected"))
+        known.append(
+            Archive(
+                volume=NEW,
+                storage=desired.storage,
+                storage_kind="",
+                node=row.node,
+                place="",
+                type=row.type,
+                vmid=row.vmid,
+                time=moment,
+                size=0,
+                protected=is_protected,
+            )
+        )
     volumes = frozenset(one.volume for one in archives if one.vmid == row.vmid)
     return GuestBackupPlan(row, not is_recent, volumes, tuple(_marks(context, row, known)))
 
@@ -125,28 +140,11 @@ def find_full(
     if not plan.is_backed_up or not 0 < context.maximum <= count:
         return None
     return ConfigurationError(
-        attempted=f"Could not back up {label_of(row)}",
-        answer=f"storage {storage} keeps {counted(context.maximum, 'archive')} of a guest, and has"
-        f" {count}; only a login with Datastore.Allocate on it may add one and remove none",
-        next_step="Remove an archive first, or use another storage",
-        reason="storage full of archives",
-    )
-
-
-def _new_archive(desired: DesiredBackup, row: VmRow, newest: int) -> Archive:
-    moment = max(int(desired.now), newest + 1)
-    is_protected = bool(desired.data.get("protected"))
-    return Archive(
-        volume=NEW,
-        storage=desired.storage,
-        storage_kind="",
-        node=row.node,
-        place="",
-        type=row.type,
-        vmid=row.vmid,
-        time=moment,
-        size=0,
-        protected=is_protected,
+        f"Could not back up {label_of(row)}: storage {storage} keeps "
+        f"{counted(context.maximum, 'archive')} of a guest, and has {count}; only a login with "
+        "Datastore.Allocate on it may add one and remove none",
+        "Remove an archive first, or use another storage",
+        "storage full of archives",
     )
 
 
@@ -239,10 +237,7 @@ def _take_where_it_is(
 def _raise_moving(row: VmRow) -> NoReturn:
     """Raise Conflict for a guest that keeps moving (pure)."""
     raise Conflict(
-        attempted=f"Could not back up {label_of(row)}",
-        answer="it moves from node to node",
-        next_step="Run this again",
-        reason="moved",
+        f"Could not back up {label_of(row)}: it moves from node to node", "Run this again", "moved"
     )
 
 
@@ -265,10 +260,7 @@ def _require_listed(cluster: ClusterState, row: VmRow) -> VmRow:
     if now is not None and now.type == row.type:
         return now
     raise UnknownVm(
-        attempted=f"{label_of(row)} was not backed up",
-        answer="it no longer exists",
-        next_step="Run this again",
-        reason="unknown VM",
+        f"{label_of(row)} was not backed up: it no longer exists", "Run this again", "unknown VM"
     )
 
 
@@ -302,12 +294,20 @@ def _take(
     try:
         result = client.wait(upid, timeout=desired.timeout, attempted=attempted)
     except FleetError as error:
-        raise error.on(answer=_cause_of(error)) from None
+        raise error.on(answer=cause_in(error)) from None
     outcome.duration = int(client.clock.monotonic() - began)
     outcome.warnings += result.warnings
     outcome.done.append(plan.summary(desired.storage))
     outcome.archive = _require_archive(find_new(), row, desired.storage, upid)
     return True
+
+
+def cause_in(error: FleetError) -> str:
+    """Return the cause of the error of a backup: PVE's status is only C(job errors), the log has the
+    cause (pure).
+    """
+    causes = [found.group(1) for found in map(_CAUSE.search, error.log) if found]
+    return causes[-1] if causes else error.answer
 
 
 def _is_on_its_node(context: BackupContext, row: VmRow) -> bool:
@@ -318,8 +318,8 @@ def _is_on_its_node(context: BackupContext, row: VmRow) -> bool:
         config = context.client.direct().get(*row.path, "config")
     except NotFound:
         return False
-    tags = parse_tags(config.get("tags"))
-    context.desired.owner.require_owned(label_of(row), tags, unnamed=f"guest {row.vmid}")
+    label, tags = label_of(row), parse_tags(config.get("tags"))
+    context.desired.owner.require_owned(label, tags, unnamed=f"guest {row.vmid}")
     _require_name(row, config)
     return True
 
@@ -330,10 +330,9 @@ def _require_name(row: VmRow, config: Mapping[str, Any]) -> None:
     name = list_of(row.type).kind.name_in(config)
     if row.own_name not in ("", name):
         raise Conflict(
-            attempted=f"{label} was not backed up",
-            answer=f"guest {row.vmid} has another name now",
-            next_step="Run this again",
-            reason="another guest",
+            f"{label} was not backed up: guest {row.vmid} has another name now",
+            "Run this again",
+            "another guest",
         )
 
 
@@ -342,18 +341,12 @@ def _require_archive(found: Sequence[Archive], row: VmRow, storage: str, upid: s
     if found:
         return max(found, key=lambda one: one.time)
     raise Conflict(
-        attempted=f"The archive of {label_of(row)} was not found",
-        answer=f"the task ended well, but storage {storage} lists no new archive",
-        next_step="Look at the log of the task, and that the token has VM.Backup on the guest",
-        reason="no archive",
+        f"The archive of {label_of(row)} was not found: the task ended well, but storage "
+        f"{storage} lists no new archive",
+        "Look at the log of the task, and that the token has VM.Backup on the guest",
+        "no archive",
         upid=upid,
     )
-
-
-def _cause_of(error: FleetError) -> str:
-    """Return the cause from the log of a failed task; PVE's status is only C(job errors)."""
-    causes = [found.group(1) for found in map(_CAUSE.search, error.log) if found]
-    return causes[-1] if causes else error.answer
 
 
 def read_own(context: BackupContext, row: VmRow) -> list[Archive]:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,14 +29,15 @@ from ...._foundation.core.errors import (
 from ...._foundation.core.failures.several import FailedGuest, failure_of
 from ...._foundation.core.parallel import Resource, within_limits
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import guest_lines
 from ...._foundation.schema.requests import require_accepted
 from ...._guests.kinds.words import CONTAINER
+from ...._infrastructure.storage.values import PRUNE_BACKUPS
 from ...._operation.tasks.read import read_removals
 from ..archive import Archive
 from ..job.precheck import require_root_for
-from ..job.table import BACKUP_JOB, PRUNE
+from ..job.table import BACKUP_JOB
 from ..read import backup_storages, read_archives, read_left_out
-from ..run_info import KINDS
 from ..select import label_of, select
 from .desired import DesiredBackup, read_desired
 from .guest import BackupContext, BackupOutcome, execute, find_full, plan_guest
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
 _WITHOUT_RULE = "Datastore.Allocate"  # permits a backup that ignores the storage's retention
-_BACKUP_SERVER = "pbs"
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -61,7 +60,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     require_root_for(desired.data, client.login, "No guest was backed up")
     path = ("nodes", "", "vzdump")
     require_accepted(path, desired.data, BACKUP_JOB.option_names, client.release)
-    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    cluster = with_names(client, fetch_cluster_state(client), missing=True)
     storages = backup_storages(cluster, [desired.storage])
     held = Privileges(client.privileges(), client.login)
     if _WITHOUT_RULE in held.on(f"/storage/{desired.storage}"):
@@ -115,14 +114,12 @@ def _work(
             return BackupOutcome(label_of(row), row, plan, error=full)
         return execute(context, plan)
 
-    places = {row.node: row.place for row in used}
-    items = [(row, _resources(row, places[row.node])) for row in rows]
+    places = {row.node: row.place for row in used}  # a local storage is a resource of its node
+    items: list[tuple[VmRow, frozenset[Resource]]] = []
+    for row in rows:
+        resources = (("all", ""), ("node", row.node), ("storage", places[row.node]))
+        items.append((row, frozenset(resources)))
     return within_limits(work, items, desired.limits, client.clock.monotonic)
-
-
-def _resources(row: VmRow, place: str) -> frozenset[Resource]:
-    """Return the resources that a backup uses; a local storage is a resource of its node (pure)."""
-    return frozenset((("all", ""), ("node", row.node), ("storage", place)))
 
 
 def _read_maximum(client: Client, desired: DesiredBackup, node: str) -> int:
@@ -136,7 +133,7 @@ def _read_maximum(client: Client, desired: DesiredBackup, node: str) -> int:
     attempted = f"Could not read how many archives of a guest storage {desired.storage} keeps"
     path = ("nodes", node, "vzdump", "defaults")
     answer = client.get(*path, storage=desired.storage, attempted=attempted)
-    rule = PRUNE.read(answer.get("prune-backups"))
+    rule = PRUNE_BACKUPS.read(answer.get("prune-backups"))
     if rule.get("keep-all") == "1":
         return 0
     return sum(int(count) for count in rule.values() if count.isdecimal())
@@ -159,7 +156,7 @@ def _offsets(
 
     File names contain the local time; snapshots on a backup server do not. One request per node.
     """
-    is_server = any(row.kind == _BACKUP_SERVER for row in storages)
+    is_server = any(row.kind == "pbs" for row in storages)
     if desired.keep is None or not needs_local_time(desired.keep) or not is_server:
         return {}
     found: dict[str, float] = {}
@@ -178,18 +175,14 @@ def _find_obstacle(
     node = cluster.nodes.get(row.node)
     if node is not None and not node.online:
         return NodeUnhealthy(
-            attempted=attempted,
-            answer=f"node {row.node} is offline",
-            next_step="Repair it",
-            reason="node offline",
+            f"{attempted}: node {row.node} is offline", "Repair it", "node offline"
         )
     storage = cluster.storage_on(desired.storage, row.node)
     if storage is None or not storage.available:
         return ConfigurationError(
-            attempted=attempted,
-            answer=f"storage {desired.storage} is not available on node {row.node}",
-            next_step="Name a storage that is available there",
-            reason="storage not on node",
+            f"{attempted}: storage {desired.storage} is not available on node {row.node}",
+            "Name a storage that is available there",
+            "storage not on node",
         )
     data = {"vmid": row.vmid, **desired.data}
     missing = find_missing(RequiredRequest("POST", ("nodes", row.node, "vzdump"), data), held)
@@ -197,10 +190,9 @@ def _find_obstacle(
         return None
     path, _comma, privilege = missing.partition(", ")
     return PermissionDenied(
-        attempted=attempted,
-        answer=f"the caller lacks {privilege} on {path}",
-        next_step=f"Grant {privilege} there; a tenant gets it with operation backup",
-        reason=f"{privilege} on {path}",
+        f"{attempted}: the caller lacks {privilege} on {path}",
+        f"Grant {privilege} there; a tenant gets it with operation backup",
+        f"{privilege} on {path}",
     )
 
 
@@ -221,9 +213,12 @@ def _report(desired: DesiredBackup, outcomes: Sequence[BackupOutcome], check_mod
             before[key] = [mark["volume"] for mark in row["archives"] if mark["mark"] == "remove"]
             after[key] = ["new archive"] if row["backed_up"] else []
     failures = [FailedGuest(one.label, one.error) for one in outcomes if one.error is not None]
+    is_parallel = check_mode and sum(row["backed_up"] for row in rows) > 1
+    more = [f"  {desired.describe_limits()}"] if is_parallel else []
+    report = guest_lines(rows, check_mode=check_mode, more=more)
     return Result(
         changed=any(row["changed"] for row in rows),
-        values={"guests": rows, "report": _lines(desired, rows, check_mode)},
+        values={"guests": rows, "report": report},
         diff={"before": before, "after": after},
         warnings=tuple(warnings),
         failure=failure_of(failures, [one.label for one in outcomes]),
@@ -274,24 +269,3 @@ def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> d
     if one.error is not None:
         described.update(one.error.as_result())
     return described
-
-
-def _lines(
-    desired: DesiredBackup, rows: Sequence[Mapping[str, Any]], check_mode: bool
-) -> list[str]:
-    """Return the number of guests by outcome, in check mode the limits, and the steps."""
-    counts: Counter[str] = Counter()
-    steps: list[str] = []
-    for row in rows:
-        steps += row["plan"] if check_mode else row["done"]
-        if row["failed"]:
-            counts["failed"] += 1
-        else:
-            counts["backed up" if row["backed_up"] else "unchanged"] += 1
-    names = ("backed up", "unchanged", "failed")
-    total = ", ".join(f"{name} {counts[name]}" for name in names if counts[name])
-    headline = total or "there is no guest to work on"
-    if not check_mode:
-        return [headline, *steps]
-    limits = [desired.describe_limits()] if counts["backed up"] > 1 else []
-    return [f"Preview: {headline}", *limits, *steps]

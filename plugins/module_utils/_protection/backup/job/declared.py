@@ -18,19 +18,17 @@ from typing import Any
 
 from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict
-from ...._foundation.resource.change import DesiredResource
 from ...._foundation.resource.decide import compare, read_desired
-from ...._foundation.resource.table import Values
+from ...._foundation.resource.table import DesiredResource, Values
 from .table import BACKUP_JOB
 
 MARK = "[pve.fleet: backup]"
 COMMENT = f"Guests of estates {MARK}"
-_KEEP = "keep"
 # The option of a declaration for each option of a job.
 OPTIONS: Mapping[str, str] = {
     "schedule": "schedule",
     "storage": "storage",
-    "prune_backups": _KEEP,
+    "prune_backups": "keep",
     "mode": "mode",
     "compress": "compress",
     "notes_template": "notes_template",
@@ -190,10 +188,7 @@ def _name_of(declaration: BackupDeclaration, ours: Jobs, jobs: Jobs) -> str:
 
 def _not_planned(answer: str, next_step: str) -> Conflict:
     return Conflict(
-        attempted="The backup jobs of the estate were not planned",
-        answer=answer,
-        next_step=next_step,
-        reason="changed job",
+        f"The backup jobs of the estate were not planned: {answer}", next_step, "changed job"
     )
 
 

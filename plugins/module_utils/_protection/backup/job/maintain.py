@@ -19,13 +19,11 @@ from ...._foundation.api.interface import Api
 from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import Conflict, FleetError, NotFound, PermissionDenied, with_done
 from ...._foundation.core.formatting import counted
-from ...._foundation.resource.change import DesiredResource
 from ...._foundation.resource.decide import after, build_plan, compare
-from ...._foundation.resource.engine import require_permitted
-from ...._foundation.resource.execute import FailureVerdict, execute
-from ...._foundation.resource.plan import Step
+from ...._foundation.resource.engine import FailureVerdict, execute, require_permitted
+from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.resource.run import TableResource
-from ...._foundation.resource.table import Values
+from ...._foundation.resource.table import DesiredResource, Values
 from .coverage import named_jobs
 from .declared import DeclaredGuest, Jobs, is_marked, plan_jobs
 from .precheck import require_references
@@ -66,13 +64,10 @@ class JobsOutcome:
         found: list[str] = []
         for name in sorted({*self.before, *self.after}):
             old, new = self.before.get(name), self.after.get(name)
-            if old != new or (new is not None and self._has_guest(new)):
+            has_guest = new is not None and not self.vmids.isdisjoint(new["vms"])
+            if old != new or (new is not None and has_guest and is_marked(new)):
                 found.append(name)
         return found
-
-    def _has_guest(self, job: Mapping[str, Any]) -> bool:
-        """Return whether a job belongs to an estate and contains one of the guests."""
-        return is_marked(job) and not self.vmids.isdisjoint(job["vms"])
 
 
 class _JobSteps(TableResource):
@@ -95,19 +90,20 @@ def preview_jobs(
         raise error.on(attempted=_ATTEMPTED, next_step=_NEXT_STEP) from error
     planned = plan_jobs(guests, jobs)
     later = dict(jobs)
-    steps: list[str] = []
+    plans: list[tuple[Plan, Any]] = []
     for job in planned:
         name = job.keys["name"]
-        steps += _plan(job, jobs.get(name)).summaries
+        plans.append((_plan(job, jobs.get(name)), jobs.get(name) or {}))
         if job.present:
             later[name] = after(BACKUP_JOB, job, jobs.get(name))
             if "storage" in job.values:
                 require_references({"storage": job.values["storage"]}, cluster, _ATTEMPTED)
         else:
             del later[name]
-    present = [jobs.get(job.keys["name"]) for job in planned]
-    plans = [(_plan(job, one), one or {}) for job, one in zip(planned, present, strict=True)]
-    require_permitted(client, plans, _NEXT_STEP)
+    require_permitted(client, plans, _NEXT_STEP, BACKUP_JOB.option_names)
+    for plan, _present in plans:
+        client.plan_book.keep(plan)
+    steps = [step for plan, _present in plans for step in plan.summaries]
     return JobsOutcome(jobs, later, _vmids(guests), tuple(steps))
 
 
@@ -129,10 +125,10 @@ def maintain_jobs(client: Api, guests: Sequence[DeclaredGuest]) -> JobsOutcome:
             client.clock.sleep(_SETTLES)
             jobs = read_jobs(client)
         raise Conflict(
-            attempted="The backup jobs of the estate do not have all of its guests",
-            answer=f"other runs changed them after each of {_PASSES} writes",
-            next_step="Run this again when the others have ended",
-            reason="changed since",
+            "The backup jobs of the estate do not have all of its guests: other runs changed them "
+            f"after each of {_PASSES} writes",
+            "Run this again when the others have ended",
+            "changed since",
         )
     except FleetError as error:
         failure = with_done(error, steps)
@@ -166,6 +162,7 @@ def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: l
         actual = jobs.get(job.keys["name"])
         plan = _plan(job, actual)
         one = _JobSteps(BACKUP_JOB, job, client, plan, dict(actual) if actual else None)
+        client.plan_book.agree(plan)
         try:
             steps += execute(one, plan).done
         except (Conflict, NotFound):

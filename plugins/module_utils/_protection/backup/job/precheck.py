@@ -12,15 +12,16 @@ from typing import Any
 from ...._foundation.api.interface import Api
 from ...._foundation.api.root import require_root
 from ...._foundation.cluster.state import ClusterState, cluster_state_of
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import ConfigurationError, ValidationFailed
 from ...._foundation.core.formatting import first_of
-from ...._foundation.resource.change import DesiredResource, ResourceChange
-from ...._guests.kinds.words import CONTAINER, VM
+from ...._foundation.resource.table import DesiredResource, ResourceChange
+from ...._guests.kinds.words import TYPES
 
-_CHOICES = ("all", "vms", "pool")
+CHOICES = ("all", "vms", "pool")
+"""The options that choose the guests of a job: PVE accepts exactly one of them."""
 _REFERENCES = ("vms", "exclude", "pool", "node", "storage", "fleecing")
 ROOT_ONLY = ("tmpdir", "script")
-_NEEDS_STORAGE = ("notes_template", "protected")
 
 
 def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
@@ -39,9 +40,10 @@ def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) 
     if not references:
         return ()
     rows = client.get("cluster", "resources", attempted="Could not list the cluster") or []
-    cluster = cluster_state_of(rows, {VM.type, CONTAINER.type})
+    cluster = cluster_state_of(rows, TYPES)
     require_references(references, cluster, attempted)
-    missing = _unknown_guests(references, cluster)
+    named = {*references.get("vms", ()), *references.get("exclude", ())}
+    missing = sorted(named - cluster.taken)
     if not missing:
         return ()
     text = first_of(missing, 10)
@@ -61,21 +63,13 @@ def require_root_for(options: Collection[str], login: str, attempted: str) -> No
 
 def _require_complete(sets: Mapping[str, Any], attempted: str) -> None:
     """Raise ValidationFailed for a new job without guests, or without a storage that it needs."""
-    if not any(sets.get(option) for option in _CHOICES):
+    if not any(sets.get(option) for option in CHOICES):
         raise ValidationFailed(
-            attempted=attempted,
-            answer="it has no guests",
-            next_step="Set all=true, vms or pool",
-            reason="guests of the job",
+            f"{attempted}: it has no guests", "Set all=true, vms or pool", "guests of the job"
         )
-    needy = [option for option in _NEEDS_STORAGE if sets.get(option)]
+    needy = [option for option in ("notes_template", "protected") if sets.get(option)]
     if needy and not sets.get("storage"):
-        raise ValidationFailed(
-            attempted=attempted,
-            answer=f"{needy[0]} needs a storage",
-            next_step="Set storage",
-            reason=needy[0],
-        )
+        raise ValidationFailed(f"{attempted}: {needy[0]} needs a storage", "Set storage", needy[0])
 
 
 def require_references(
@@ -100,13 +94,8 @@ def _require(kind: str, names: Iterable[str], known: Collection[str], attempted:
     if not missing:
         return
     raise ConfigurationError(
-        attempted=attempted,
-        answer=f"there is no {kind} '{missing[0]}', or it is not visible",
-        next_step=f"Name one of {first_of(sorted(known), 10) or 'none'}",
-        reason=f"unknown {kind.partition(' ')[0]}",
+        f"{attempted}: there is no {kind} '{missing[0]}', or it is not "
+        f"visible{did_you_mean(missing[0], known)}",
+        f"Name one of {first_of(sorted(known), 10) or 'none'}",
+        f"unknown {kind.partition(' ')[0]}",
     )
-
-
-def _unknown_guests(references: Mapping[str, Any], cluster: ClusterState) -> list[int]:
-    named = {*references.get("vms", ()), *references.get("exclude", ())}
-    return sorted(named - cluster.taken)

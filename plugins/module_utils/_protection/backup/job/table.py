@@ -17,8 +17,7 @@ from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.core.times import iso
-from ...._foundation.resource.change import DesiredResource
-from ...._foundation.resource.table import Call, Field, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, Table
 from ...._foundation.resource.values import (
     as_flag,
     as_list,
@@ -33,46 +32,20 @@ from ...._infrastructure.datacenter.property_strings import (
     SubKey,
     flag,
     number,
+    show_flag,
     show_number,
     show_text,
 )
-from .precheck import precheck_job
+from ...._infrastructure.storage.values import PRUNE_BACKUPS
+from .precheck import CHOICES, precheck_job
 
 _ONE = Call(("cluster", "backup", "{name}"))
-_KEEP_ALL = "keep_all"
-CHOICES = ("all", "vms", "pool")
-"""The options that choose the guests of a job: PVE accepts exactly one of them."""
 
 
-def _count(name: str) -> SubKey:
-    return SubKey(name, name.replace("_", "-"), number(0, whole=True), show_number)
-
-
-def _is_set(text: str) -> bool | None:
-    return text == "1" if text else None
-
-
-PRUNE = PropertyString(
-    "prune_backups",
-    (
-        SubKey(_KEEP_ALL, "keep-all", flag, _is_set),
-        *map(
-            _count,
-            (
-                "keep_last",
-                "keep_hourly",
-                "keep_daily",
-                "keep_weekly",
-                "keep_monthly",
-                "keep_yearly",
-            ),
-        ),
-    ),
-)
 FLEECING = PropertyString(
     "fleecing",
     (
-        SubKey("enabled", "enabled", flag, _is_set),
+        SubKey("enabled", "enabled", flag, show_flag),
         SubKey("storage", "storage", lambda value, _what: str(value).strip(), show_text),
     ),
 )
@@ -91,19 +64,19 @@ def retention(options: Mapping[str, Any]) -> dict[str, str]:
     Raises ValidationFailed for a retention that PVE would refuse. A retention with only zeros is
     refused too: PVE would keep everything (pve-storage: Storage.pm, prune_mark_backup_group).
     """
-    found = {key: text for key, text in PRUNE.want(options).items() if text}
+    found = {key: text for key, text in PRUNE_BACKUPS.want(options).items() if text}
     counts = {key: text for key, text in found.items() if key != "keep-all" and text != "0"}
     keeps_all = found.get("keep-all") == "1"
     if keeps_all and counts:
         raise validate.refused(
-            PRUNE.option,
+            PRUNE_BACKUPS.option,
             "keep_all",
             "keeps everything, so that other numbers have no meaning",
             "Leave out keep_all, or the other numbers",
         )
     if found and not counts and not keeps_all:
         raise validate.refused(
-            PRUNE.option,
+            PRUNE_BACKUPS.option,
             0,
             "would keep every backup, as Proxmox VE reads a rule without a number above 0",
             "Set a number of at least 1, or keep_all=true",
@@ -137,15 +110,10 @@ def _string(string: PropertyString, want: Callable[[Mapping[str, Any]], dict[str
     )
 
 
-def _vmids(value: Any) -> frozenset[int]:
-    return frozenset(validate.vmid(one, "vms") for one in as_set()(value))
+def _guests_field(option: str, name: str) -> Field:
+    def want(value: Any) -> frozenset[int]:
+        return frozenset(validate.vmid(one, option) for one in as_set()(value))
 
-
-def _excluded(value: Any) -> frozenset[int]:
-    return frozenset(validate.vmid(one, "exclude") for one in as_set()(value))
-
-
-def _guests_field(option: str, name: str, want: Callable[[Any], frozenset[int]]) -> Field:
     def send(value: frozenset[int]) -> str | None:
         return ",".join(str(vmid) for vmid in sorted(value)) or None
 
@@ -178,46 +146,35 @@ def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
     attempted = "The guests of the backup job were refused"
     if len(chosen) > 1:
         raise ValidationFailed(
-            attempted=attempted,
-            answer=f"a job has only one of {', '.join(chosen)}",
-            next_step="Set one of all, vms and pool",
-            reason="guests of the job",
+            f"{attempted}: a job has only one of {', '.join(chosen)}",
+            "Set one of all, vms and pool",
+            "guests of the job",
         )
     excludes = bool(values.get("exclude"))
     if excludes and chosen not in (["all"], ["pool"]):
         raise ValidationFailed(
-            attempted=attempted,
-            answer="exclude needs all=true or a pool to leave guests out of",
-            next_step="Set all=true or pool in the same task, or leave out exclude",
-            reason="guests of the job",
+            f"{attempted}: exclude needs all=true or a pool to leave guests out of",
+            "Set all=true or pool in the same task, or leave out exclude",
+            "guests of the job",
         )
     if not chosen and set(given) != {"exclude"}:
         raise ValidationFailed(
-            attempted=attempted,
-            answer="the job would have no guests",
-            next_step="Set all=true, a pool, or at least one VMID in vms; enabled=false stops a"
+            f"{attempted}: the job would have no guests",
+            "Set all=true, a pool, or at least one VMID in vms; enabled=false stops a"
             " job, and state=absent deletes it",
-            reason="guests of the job",
+            "guests of the job",
         )
     if chosen:
-        values.update({"all": False, "vms": frozenset(), "pool": "", **_only(values, chosen[0])})
+        choice = chosen[0]
+        values.update({"all": False, "vms": frozenset(), "pool": "", choice: values[choice]})
+        if choice == "vms":
+            values["exclude"] = frozenset()
     return DesiredResource(**{**vars(desired), "values": values})
-
-
-def _only(values: Mapping[str, Any], choice: str) -> dict[str, Any]:
-    """Return the chosen option; a list of VMIDs clears `exclude`."""
-    if choice == "vms":
-        return {choice: values[choice], "exclude": frozenset()}
-    return {choice: values[choice]}
 
 
 def _of_name(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
     rows = {str(row["id"]): row for row in answer or []}
     return rows.get(keys["name"])
-
-
-def _all_flag(value: Any) -> int | None:
-    return 1 if value else None
 
 
 BACKUP_JOB = Table(
@@ -227,15 +184,15 @@ BACKUP_JOB = Table(
     fields=(
         Field("schedule", "schedule", want=validate.schedule, required=True),
         flag_field("enabled", True),
-        Field("all", "all", want=bool, read=as_flag(False), send=_all_flag),
-        _guests_field("vms", "vmid", _vmids),
+        Field("all", "all", want=bool, read=as_flag(False), send=lambda value: int(value) or None),
+        _guests_field("vms", "vmid"),
         text_field("pool"),
-        _guests_field("exclude", "exclude", _excluded),
+        _guests_field("exclude", "exclude"),
         text_field("node"),
         text_field("storage", always=True),
         text_field("mode"),
         text_field("compress"),
-        _string(PRUNE, retention),
+        _string(PRUNE_BACKUPS, retention),
         Field("remove", "remove", want=bool, read=as_flag(True), send=send_flag),
         text_field("notes_template"),
         flag_field("protected"),
