@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.cluster.drill.copies import without_copies
 from ..._foundation.cluster.find.owner import OwnerScope
 from ..._foundation.cluster.state import ClusterState, VmRow
-from ..._foundation.core import validate
 from ..._foundation.core.errors import FleetError
-from ..snapshot.select import GuestTarget, named, targets
+from ..snapshot.select import GuestTarget, targets, with_tags
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
 def is_named(params: Mapping[str, Any]) -> bool:
     """Return whether the task names its guests."""
     return any(params.get(key) is not None for key in ("name", "vmid", "vms"))
-
-
-def named_vmids(params: Mapping[str, Any]) -> frozenset[int]:
-    """Return the VMIDs that the task names."""
-    return frozenset(one for one in named(params) if isinstance(one, int))
 
 
 def select(
@@ -46,14 +40,8 @@ def matching(cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope
 
     Copies of drills are left out.
     """
-    tags = {validate.tag(tag) for tag in params.get("tags") or ()}
-    pool = params.get("pool")
-    found: list[VmRow] = []
-    for row in without_copies(cluster).vms.values():
-        own_tags = {tag.lower() for tag in row.tags}
-        if tags <= own_tags and owner.owns(row) and pool in (None, row.pool):
-            found.append(row)
-    return sorted(found, key=lambda row: row.vmid)
+    rows = with_tags(without_copies(cluster), params, owner)
+    return [row for row in rows if params.get("pool") in (None, row.pool)]
 
 
 def _owned(target: GuestTarget, owner: OwnerScope) -> GuestTarget:
