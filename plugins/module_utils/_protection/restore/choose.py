@@ -57,23 +57,21 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
     own = sorted(filter(is_ordinary, archives), key=newest_first)
     if not own:
         raise NotFound(
-            attempted=f"No archive of {desired.label} was restored",
-            answer="there is none, or it is not visible",
-            next_step=(
+            f"No archive of {desired.label} was restored: there is none, or it is not visible",
+            (
                 "Look with module backup_info; the token needs Datastore.AllocateSpace on the"
                 " storage and VM.Backup on the guest"
             ),
-            reason="no archive",
+            "no archive",
         )
     for one in own:
         if desired.before is None or one.time <= desired.before:
             return one
     raise NotFound(
-        attempted=f"No archive of {desired.label} was restored",
-        answer=f"none is from {iso(desired.before or 0)} or before; the first is from"
-        f" {iso(own[-1].time)}",
-        next_step="Choose a later time",
-        reason="no archive before that time",
+        f"No archive of {desired.label} was restored: none is from {iso(desired.before or 0)} or "
+        f"before; the first is from {iso(own[-1].time)}",
+        "Choose a later time",
+        "no archive before that time",
     )
 
 
@@ -103,10 +101,10 @@ def choose_by_name(
     if len(found) > 1:
         vmids = ", ".join(str(one.vmid) for one, _config in found)
         raise Conflict(
-            attempted=f"No archive of {desired.label} was restored",
-            answer=f"several removed guests had that name: {vmids}",
-            next_step="Name the guest by its VMID",
-            reason="ambiguous name",
+            f"No archive of {desired.label} was restored: several removed guests had that name: "
+            f"{vmids}",
+            "Name the guest by its VMID",
+            "ambiguous name",
         )
     if not found:
         choose(desired, ())
@@ -119,16 +117,16 @@ def require_usable(desired: DesiredRestore, archive: Archive) -> None:
     """
     if archive.verification == _DAMAGED:
         raise Conflict(
-            attempted=f"{archive.volume} was not restored",
-            answer="its backup server has verified it, and found it damaged",
-            next_step="Choose another archive with archive or before",
-            reason="archive damaged",
+            f"{archive.volume} was not restored: its backup server has verified it, and found it "
+            "damaged",
+            "Choose another archive with archive or before",
+            "archive damaged",
         )
     if not desired.live or (archive.storage_kind == _SERVER and archive.type == VM.type):
         return
     raise NotSupported(
-        attempted=f"{archive.volume} was not restored",
-        answer="a live restore needs the backup of a VM on a backup server",
-        next_step="Leave live out",
-        reason="live restore",
+        f"{archive.volume} was not restored: a live restore needs the backup of a VM on a backup "
+        "server",
+        "Leave live out",
+        "live restore",
     )

@@ -14,6 +14,7 @@ from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.core import validate
 from ..._foundation.core.errors import ValidationFailed
 from ..._foundation.core.times import seconds
+from ..._guests.guest.desired.guest import sites_of_quota
 from ..._guests.guest.plan.archive import is_archive
 
 NEWEST = "newest"
@@ -24,7 +25,10 @@ _OWN = frozenset("name tenant tenant_prefix source full snapshot adopt task_time
 _PLACE = frozenset("vmid node placement rebalance vmid_range vmid_bands vmid_choice".split())
 _STATES = ("present", "started", "stopped")
 # Options that can be applied to a VM while its disks are still being restored.
-_LIVE = frozenset("vmid node placement pool tags description state quota quotas".split())
+_LIVE = frozenset("vmid node placement pool tags description state quota quotas".split()) | {
+    "quota_sites",
+    "site_quotas",
+}
 
 
 @dataclass(frozen=True)
@@ -64,17 +68,23 @@ class DesiredRestore:
         return f"guest {self.vmid}" if self.vmid is not None else str(self.volume)
 
 
+def sites_of(params: Mapping[str, Any]) -> list[str]:
+    """Return the site of the task, which is an empty text, and the sites of the quota (pure)."""
+    return sites_of_quota(params.get("options") or {})
+
+
 def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
     """Return the desired restore. Raises ValidationFailed."""
     name, vmid, storage = params.get("name"), params.get("vmid"), params.get("storage")
     new_name, keep_name = params.get("new_name"), params.get("keep_name")
+    storages = params.get("storages")
     desired = DesiredRestore(
         owner=owner_of(params),
         name=None if name is None else validate.dns_name(name),
         vmid=None if vmid is None else validate.vmid(vmid),
         volume=_volume(params["archive"]),
         before=_time(params.get("before")),
-        storages=_storages(params.get("storages")),
+        storages=None if storages is None else tuple(map(validate.storage, storages)),
         new_name="" if new_name is None else validate.dns_name(new_name),
         confirm=str(params.get("confirm") or ""),
         options=dict(params.get("options") or {}),
@@ -116,12 +126,6 @@ def read_storage_map(params: Mapping[str, Any]) -> dict[str, str]:
     """Return each new storage by the storage that it replaces. Raises ValidationFailed."""
     given = params.get("storage_map") or {}
     return {validate.storage(old): validate.storage(new) for old, new in given.items()}
-
-
-def _storages(names: list[str] | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    return tuple(validate.storage(name) for name in names)
 
 
 def _require_options(desired: DesiredRestore) -> None:
@@ -172,6 +176,4 @@ def _require_live(desired: DesiredRestore) -> None:
 
 
 def _refused(name: str, why: str, next_step: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=f"{name} was refused", answer=why, next_step=next_step, reason=name
-    )
+    return ValidationFailed(f"{name} was refused: {why}", next_step, name)

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...._foundation.cluster.state import ClusterState
 from ...._foundation.cluster.tenant import parse_tags, tenant_of
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import Conflict, FleetError, GuestNotReady
-from ...._foundation.core.poll import poll
 from ...._foundation.core.times import iso
+from ...._guests.guest.context import TaskSettings
 from ...._guests.guest.live.read import read_wherever
-from ...._guests.guest.settings import GuestRequest
-from ...._guests.guest.vm.live.guest import wait_for_guest
+from ...._guests.guest.vm.live import wait_for_guest
 from ...._guests.kinds.addresses import agent_is_on
 from ...._guests.kinds.model import Actual
 from ...._guests.kinds.words import CONTAINER, VM
-from ...._operation.tasks.query import TaskQuery
-from ...._operation.tasks.read import read_tasks
+from ...._operation.tasks.read import TaskQuery, read_tasks
 from ...backup.archive import Archive
 from ..choose import ChosenArchive
 from ..desired import DesiredRestore, read_desired
@@ -123,10 +122,9 @@ def find_archive(context: DrillContext, order: CopyOrder) -> ChosenArchive:
     problem = problem or find_obstacle(chosen.kind, chosen.config)
     if problem:
         raise Conflict(
-            attempted=f"{order.archive} was not restored as a copy of guest {order.vmid}",
-            answer=problem,
-            next_step="Plan the drill again with module drill_info",
-            reason="not isolated",
+            f"{order.archive} was not restored as a copy of guest {order.vmid}: {problem}",
+            "Plan the drill again with module drill_info",
+            "not isolated",
         )
     return chosen
 
@@ -156,10 +154,9 @@ def restore_copy(
     if restore_into(context, result, chosen, desired, check_mode=check_mode):
         return
     raise Conflict(
-        attempted=f"{desired.new_name} was not restored",
-        answer="this drill has restored it already",
-        next_step="Plan another drill with module drill_info",
-        reason="copy exists",
+        f"{desired.new_name} was not restored: this drill has restored it already",
+        "Plan another drill with module drill_info",
+        "copy exists",
     )
 
 
@@ -187,22 +184,23 @@ def prove(context: DrillContext, result: CopyResult, chosen: ChosenArchive) -> N
     began = client.clock.monotonic()
     result.restore_seconds = _duration(client, node, vmid, _RESTORES[kind.type])
     actual = read_wherever(client, kind, vmid, node)
-    result.proof = _await(context, actual)
+    result.proof = await_up(client, actual, wait=context.wait, settle=context.settle)
     waited = client.clock.monotonic() - began if result.proof == AGENT else 0.0
     start = _duration(client, node, vmid, _STARTS[kind.type])
     if start is not None:
         result.boot_seconds = start + round(waited)
 
 
-def _await(context: DrillContext, actual: Actual) -> str:
-    """Return the proof that the copy is up: its agent answers, or the copy keeps running."""
+def await_up(client: Client, actual: Actual, *, wait: int, settle: int) -> str:
+    """Return the proof that a guest is up: its agent answers within `wait` seconds, or the guest
+    keeps running for `settle` seconds.
+    """
     has_agent = actual.kind is not CONTAINER and agent_is_on(actual.live.get("agent", ""))
     if has_agent:
-        request = GuestRequest(wait_for="agent", timeout=context.wait)
-        wait_for_guest(context.client, actual, request)
+        wait_for_guest(client, actual, TaskSettings(wait_for="agent", timeout=wait))
         return AGENT
-    for _remaining in poll(context.client.clock, context.settle):
-        _require_running(context.client, actual)
+    for _remaining in poll(client.clock, settle):
+        _require_running(client, actual)
     return STARTED
 
 
@@ -212,10 +210,9 @@ def _require_running(client: Client, actual: Actual) -> None:
     if status == "running":
         return
     raise GuestNotReady(
-        attempted=f"{actual.label} was not proven",
-        answer=f"it was started, and is {status}",
-        next_step="Restore the guest by hand, and look at its console",
-        reason="not running",
+        f"{actual.label} was not proven: it was started, and is {status}",
+        "Restore the guest by hand, and look at its console",
+        "not running",
     )
 
 

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ...._foundation.api.access.listed import require_listed
 from ...._foundation.cluster.drill.copies import CopyNotes, copy_name, find_copy, is_marked
+from ...._foundation.cluster.find.owner import OwnerScope
 from ...._foundation.cluster.find.restoring import (
     await_restored,
     find_restored,
@@ -31,6 +33,7 @@ from ...._guests.guest.live.read import read_wherever
 from ...._guests.guest.plan.removal import plan_absent
 from ...._guests.guest.registry import LISTS, list_of
 from ...._guests.kinds.model import LIKELY, Actual
+from ..interrupted import candidates, find_orphans
 from .desired import CopyOptions
 
 if TYPE_CHECKING:
@@ -54,10 +57,9 @@ class RemovedCopy(RemovedGuest[Any]):
         if notes_of(current) == notes_of(self.actual):
             return current
         raise Conflict(
-            attempted=f"{current.label} was not removed",
-            answer="it is not a copy of this drill any more",
-            next_step="Look at it, and remove it by hand if it is one",
-            reason="not a copy",
+            f"{current.label} was not removed: it is not a copy of this drill any more",
+            "Look at it, and remove it by hand if it is one",
+            "not a copy",
         )
 
 
@@ -94,10 +96,11 @@ def await_copies(
     notes: list[str] = []
     attempted = f"The copies of drill {run} were not removed"
     cluster = with_bare_queried(client, cluster, None, "")
+    first, last = options.vmid_range
     for row in suspects(cluster, None, ""):
         if is_vmid_of_copy(cluster, row.vmid, run, options.vmid_range):
             await_restored(client, row.path, seconds=options.timeout, attempted=attempted)
-        elif _is_within(row.vmid, options.vmid_range):
+        elif first <= row.vmid <= last:
             notes += find_restored(client, [row]).values()
     for of in LISTS:
         hidden = with_hidden_creations(client, of.kind, cluster).vms
@@ -107,17 +110,31 @@ def await_copies(
     return tuple(notes)
 
 
+def find_empty_copies(
+    client: Client, cluster: ClusterState, run: str, vmid_range: tuple[int, int]
+) -> list[VmRow]:
+    """Return the empty VMs that failed restores of a drill have left; two requests for each."""
+    owner = OwnerScope(None, "")
+    rows = {
+        row.vmid: row
+        for row in candidates(cluster, owner, ())
+        if is_vmid_of_copy(cluster, row.vmid, run, vmid_range)
+    }
+    return find_orphans(client, replace(cluster, vms=rows), owner, ())
+
+
+def require_visible_copies(privileges: Mapping[str, Mapping[str, int]], run: str) -> None:
+    """Raise PermissionDenied if the caller sees no guest at all (pure)."""
+    if not any("VM.Audit" in held for held in privileges.values()):
+        require_listed(privileges, f"the copies of drill {run}", (("/vms", "VM.Audit"),))
+
+
 def is_vmid_of_copy(
     cluster: ClusterState, vmid: int, run: str, vmid_range: tuple[int, int]
 ) -> bool:
     """Return whether a drill chooses the VMID for the copy of one of these guests (pure)."""
     names = [copy_name(row.vmid, row.own_name, run) for row in cluster.guests if row.own_name]
     return any(comes_early(vmid, vmid_range, "", name, LIKELY) for name in names)
-
-
-def _is_within(vmid: int, vmid_range: tuple[int, int]) -> bool:
-    first, last = vmid_range
-    return first <= vmid <= last
 
 
 def is_to_remove(one: FoundCopy, runs: Collection[str], now: float, abandoned: int) -> bool:

@@ -51,61 +51,38 @@ class PlannedCopy:
         return tuple(self.plan.plan.summaries) if self.plan is not None else ()
 
 
-@dataclass(frozen=True)
-class DrillRounds:
-    """The copies by round, and the guests that cannot be copied, each with the error."""
-
-    rounds: tuple[tuple[PlannedCopy, ...], ...]
-    refused: tuple[tuple[DrillRestore, FleetError], ...]
-
-
 def plan_rounds(
     client: Client, cluster: ClusterState, tasks: Sequence[DrillRestore], copies: int
-) -> DrillRounds:
-    """Return the rounds in which the guests are restored, each with at most `copies` copies.
+) -> tuple[list[list[PlannedCopy]], list[tuple[DrillRestore, FleetError]]]:
+    """Return the rounds in which the guests are restored, each with at most `copies` copies, and
+    the guests that cannot be copied, each with the error.
 
     Each round begins with the present capacity, because the copies of the previous round are
     removed. A guest that does not fit next to others waits for a later round; a guest that does not
     fit alone is refused. `client` must cache the answers of repeated requests.
     """
-    rounds: list[tuple[PlannedCopy, ...]] = []
+    rounds: list[list[PlannedCopy]] = []
     refused: list[tuple[DrillRestore, FleetError]] = []
     queue = list(tasks)
     while queue:
-        filled = _fill_round(client, cluster, queue, copies)
-        refused += filled.refused
-        queue = filled.later
-        if filled.planned:
-            rounds.append(tuple(filled.planned))
-    return DrillRounds(tuple(rounds), tuple(refused))
-
-
-@dataclass
-class _DrillRound:
-    planned: list[PlannedCopy]
-    later: list[DrillRestore]
-    refused: list[tuple[DrillRestore, FleetError]]
-
-
-def _fill_round(
-    client: Client, cluster: ClusterState, queue: Sequence[DrillRestore], copies: int
-) -> _DrillRound:
-    view = PlanningView(client, cluster)
-    filled = _DrillRound([], [], [])
-    for task in queue:
-        if len(filled.planned) == copies:
-            filled.later.append(task)
-            continue
-        try:
-            filled.planned.append(plan_copy(client, view, task))
-        except _NO_ROOM as error:
-            if filled.planned:
-                filled.later.append(task)
-            else:
-                filled.refused.append((task, error))
-        except FleetError as error:
-            filled.refused.append((task, error))
-    return filled
+        view = PlanningView(client, cluster)
+        planned: list[PlannedCopy] = []
+        later: list[DrillRestore] = []
+        for task in queue:
+            if len(planned) == copies:
+                later.append(task)
+                continue
+            try:
+                planned.append(plan_copy(client, view, task))
+            except FleetError as error:
+                if isinstance(error, _NO_ROOM) and planned:
+                    later.append(task)
+                else:
+                    refused.append((task, error))
+        queue = later
+        if planned:
+            rounds.append(planned)
+    return rounds, refused
 
 
 def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> PlannedCopy:
@@ -123,29 +100,25 @@ def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> Planned
     return PlannedCopy(task, node, vmid, tuple(filter(None, storages)), plan)
 
 
-@dataclass(frozen=True)
-class DrillSelection:
-    """The choice of guests: only guests without a proof in the last `unproven_for` seconds, and at
-    most `sample` of them, the longest unproven first.
-    """
-
-    now: float
-    unproven_for: int | None = None
-    sample: int | None = None
-
-
 def choose_due(
-    rows: Iterable[VmRow], proofs: Mapping[GuestKey, RestoreProof], due: DrillSelection
+    rows: Iterable[VmRow],
+    proofs: Mapping[GuestKey, RestoreProof],
+    now: float,
+    unproven_for: int | None,
+    sample: int | None,
 ) -> list[VmRow]:
-    """Return the guests to restore, sorted by VMID, without templates and copies of drills."""
+    """Return the guests to restore, sorted by VMID, without templates and copies of drills: only
+    guests without a proof in the last `unproven_for` seconds, and at most `sample` of them, the
+    longest unproven first.
+    """
     ages: dict[int, float] = {}
     known: dict[int, VmRow] = {}
     for row in rows:
         if row.template or is_marked(row.tags):
             continue
         proof = proofs.get((row.type, row.vmid, row.own_name))
-        age = float("inf") if proof is None else due.now - proof.time
-        if due.unproven_for is None or age > due.unproven_for:
+        age = float("inf") if proof is None else now - proof.time
+        if unproven_for is None or age > unproven_for:
             ages[row.vmid], known[row.vmid] = age, row
     oldest_first = sorted(ages, key=lambda vmid: (-ages[vmid], vmid))
-    return [known[vmid] for vmid in sorted(oldest_first[: due.sample])]
+    return [known[vmid] for vmid in sorted(oldest_first[:sample])]

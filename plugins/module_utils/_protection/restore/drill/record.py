@@ -88,7 +88,8 @@ def read_record(text: str) -> DrillRecord:
     if not isinstance(guests, list) or not isinstance(drills, list):
         raise _not_a_record("it has no lists guests and drills")
     for row in guests:
-        if not isinstance(row, dict) or not _has_key(row):
+        has_key = isinstance(row, dict) and {"type", "name"} <= row.keys()
+        if not has_key or not isinstance(row.get("vmid"), int):
             raise _not_a_record("an entry of guests lacks type, vmid or name")
     return DrillRecord(tuple(guests), tuple(row for row in drills if isinstance(row, dict)))
 
@@ -99,17 +100,11 @@ def read_proofs(text: Any) -> Mapping[GuestKey, RestoreProof] | None:
     return read_record(given).proofs if given.strip() else None
 
 
-def _has_key(row: Mapping[str, Any]) -> bool:
-    vmid = row.get("vmid")
-    return isinstance(vmid, int) and {"type", "name"} <= row.keys()
-
-
 def _not_a_record(answer: str) -> ValidationFailed:
     return ValidationFailed(
-        attempted="record was refused",
-        answer=answer,
-        next_step="Give the drill.json of an earlier drill, or move the file away",
-        reason="record",
+        f"record was refused: {answer}",
+        "Give the drill.json of an earlier drill, or move the file away",
+        "record",
     )
 
 
@@ -125,14 +120,17 @@ def extended(
     for row in rows:
         known = guests.get(key_of(row), {})
         guests[key_of(row)] = _guest(row, known, ended)
-    counts = {name: _count(rows, name) for name in (PROVEN, FAILED, SKIPPED)}
+    outcomes = [row["outcome"] for row in rows]
+    proven = [row for row in rows if row["outcome"] == PROVEN]
+    # from the start of a guest's restore to its proof, in seconds
+    times = [(row["restore_seconds"] or 0) + (row["boot_seconds"] or 0) for row in proven]
     drill = {
         "run": run,
         "began": iso(began),
         "ended": iso(ended),
-        **counts,
-        "recovery_time": _longest(rows),
-        "recovery_point": max((row["archive_age"] or 0 for row in _proven(rows)), default=None),
+        **{name: outcomes.count(name) for name in (PROVEN, FAILED, SKIPPED)},
+        "recovery_time": max(times, default=None),
+        "recovery_point": max((row["archive_age"] or 0 for row in proven), default=None),
         "results": rows,
     }
     return {
@@ -183,17 +181,3 @@ def _guest(row: Mapping[str, Any], known: Mapping[str, Any], ended: int) -> dict
     for name in ("proof", "archive_age", "restore_seconds", "boot_seconds"):
         guest[name] = source.get(name)
     return guest
-
-
-def _count(rows: Iterable[Mapping[str, Any]], outcome: str) -> int:
-    return sum(1 for row in rows if row["outcome"] == outcome)
-
-
-def _proven(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [row for row in rows if row["outcome"] == PROVEN]
-
-
-def _longest(rows: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return the longest time from the start of a guest's restore to its proof, in seconds."""
-    times = [(row["restore_seconds"] or 0) + (row["boot_seconds"] or 0) for row in _proven(rows)]
-    return max(times, default=None)

@@ -16,11 +16,22 @@ from ...._foundation.core.errors import FleetError
 from ...._foundation.core.failures.several import FailedGuest, failure_of_several
 from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.result import Result
+from ...._foundation.resource.engine import after_writes
+from ...._guests.guest.create.orphan import removal_summary
+from ...._guests.kinds.words import VM
 from ...backup.read import backup_storages, read_archives
-from ...backup.run_info import KINDS
+from ..run import remove_orphans
 from .create import CopyResult, DrillContext, create_copy
 from .desired import ABSENT, CopyOrder, read_age, read_copies, read_copy_options, read_orders
-from .find import FoundCopy, await_copies, find_copies, is_to_remove, remove_copy
+from .find import (
+    FoundCopy,
+    await_copies,
+    find_copies,
+    find_empty_copies,
+    is_to_remove,
+    remove_copy,
+    require_visible_copies,
+)
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -34,7 +45,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     A failed guest does not stop the others: the result reports all guests, including the failure.
     """
     drill = _read_run(params)
-    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    cluster = with_names(client, fetch_cluster_state(client), missing=True)
     if params["state"] == ABSENT:
         return _remove(params, client, cluster, drill, check_mode)
     return _start(params, client, cluster, drill, check_mode)
@@ -108,8 +119,12 @@ def _remove(
     now, abandoned = client.clock.time(), read_age(params, "abandoned_after") or 0
     options = read_copy_options(params)
     notes = await_copies(client, cluster, drill, options)
-    found = find_copies(client, fetch_cluster_state(client, KINDS))
+    cluster = fetch_cluster_state(client)
+    empty = find_empty_copies(client, cluster, drill, options.vmid_range)
+    found = find_copies(client, cluster)
     chosen = [one for one in found if is_to_remove(one, (drill,), now, abandoned)]
+    if not chosen and not empty:
+        require_visible_copies(client.privileges(), drill)
 
     def remove(one: FoundCopy) -> Result | FailedGuest:
         try:
@@ -120,8 +135,12 @@ def _remove(
     results = side_by_side(remove, chosen, read_copies(params))
     removed = [one for one in results if isinstance(one, Result)]
     failures = [one for one in results if isinstance(one, FailedGuest)]
-    plan = [step for one in removed for step in one.values["plan"]]
+    plan = [removal_summary(VM, row.vmid, row.node) for row in empty]
+    plan += [step for one in removed for step in one.values["plan"]]
     done = [step for one in removed for step in one.values["done"]]
+    if not check_mode:
+        with after_writes(done):
+            done = [*remove_orphans(client, empty, options.timeout), *done]
     for failed in failures:
         done += failed.error.details.get("done", ())
     labels = [one.actual.label for one in chosen]

@@ -18,24 +18,24 @@ from ...._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_sta
 from ...._foundation.cluster.tenant import tenant_of
 from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict, FleetError, NotFound
+from ...._foundation.core.formatting import counted
 from ...._foundation.core.parallel import side_by_side
 from ...._foundation.core.result import Result
+from ...._foundation.core.texts.plan_lines import with_lines
 from ...._foundation.core.times import iso
 from ...._guests.guest.registry import list_of
-from ...._operation.tasks.query import TaskQuery
-from ...._operation.tasks.read import found_in, read_removals, read_tasks
+from ...._operation.tasks.read import TaskQuery, found_in, read_removals, read_tasks
 from ...backup.archive import Archive, by_guest
 from ...backup.read import backup_storages, read_archives
-from ...backup.run_info import KINDS
 from ...backup.select import select
 from ..choose import ChosenArchive, choose
-from ..desired import DesiredRestore, read_desired
+from ..desired import read_desired
 from ..guest import storages_by_disk
 from ..read import with_config
 from .desired import CopyOptions, read_age, read_copies, read_copy_options
 from .find import FoundCopy, find_copies
 from .isolate import find_obstacle, restore_of
-from .plan import DrillRestore, DrillSelection, PlannedCopy, choose_due, plan_rounds
+from .plan import DrillRestore, PlannedCopy, choose_due, plan_rounds
 from .record import FAILED, SKIPPED, read_record
 
 if TYPE_CHECKING:
@@ -59,25 +59,42 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     now = client.clock.time()
     reader = CachingReader.around(client)
     drill = _Drill(os.urandom(6).hex(), now, owner_of(params), options)
-    cluster = with_names(reader, fetch_cluster_state(reader, KINDS), missing=True)
-    due = DrillSelection(now, read_age(params, "unproven_for"), _read_sample(params))
-    rows = choose_due(_require_found(reader, cluster, params, drill.owner), record.proofs, due)
-    archives = _read_archives(reader, cluster, params)
-    found = _choose_archives(reader, cluster, drill, rows, archives)
+    cluster = with_names(reader, fetch_cluster_state(reader), missing=True)
+    unproven_for, sample = read_age(params, "unproven_for"), params.get("sample")
+    if sample is not None:
+        sample = validate.number(sample, 1, 100000, "sample")
+    named = [target.require_row() for target in select(reader, cluster, params, drill.owner)]
+    rows = choose_due(named, record.proofs, now, unproven_for, sample)
+    # The newest archive of a guest may be on a storage that cannot be read.
+    reading = read_archives(reader, cluster, backup_storages(cluster, params.get("storages")))
+    reading.require_complete(
+        "No drill was planned", "Repair the storage, or name the others with storages"
+    )
+    found = _choose_archives(reader, cluster, drill, rows, reading.archives)
     tasks = [one for one in found if isinstance(one, DrillRestore)]
     _require_known_storages(cluster, options, tasks)
     refused = [one for one in found if isinstance(one, dict)]
-    rounds = plan_rounds(reader, cluster, tasks, copies)
-    for task, error in rounds.refused:
+    rounds, unplaced = plan_rounds(reader, cluster, tasks, copies)
+    for task, error in unplaced:
         refused.append(_refused(task.chosen.row, error, SKIPPED, drill, task.chosen.archive))
-    planned = [[_planned(one, drill) for one in copies_at_once] for copies_at_once in rounds.rounds]
+    planned = [[_planned(one, drill) for one in copies_at_once] for copies_at_once in rounds]
+    left = find_copies(reader, cluster)
     values = {
         "run": drill.run,
         "began": int(now),
         "rounds": planned,
         "refused": sorted(refused, key=lambda row: int(row["vmid"])),
-        "copies": [_described(one) for one in find_copies(reader, cluster)],
-        "report": _lines(planned, refused),
+        "copies": [
+            {
+                "vmid": one.actual.vmid,
+                "name": one.actual.name,
+                "node": one.actual.node,
+                "run": one.notes.run,
+                "began": iso(one.notes.began),
+            }
+            for one in left
+        ],
+        "report": with_lines(_lines(planned, refused), [*map(_left_line, left)]),
     }
     return Result(False, values)
 
@@ -90,32 +107,6 @@ def _require_known_storages(
     for one in tasks:
         known |= set(storages_by_disk(one.chosen.kind, one.chosen.config).values())
     require_known("storage_map", STORAGE, options.storage_map, known)
-
-
-def _read_sample(params: Mapping[str, Any]) -> int | None:
-    sample = params.get("sample")
-    return None if sample is None else validate.number(sample, 1, 100000, "sample")
-
-
-def _require_found(
-    client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope
-) -> list[VmRow]:
-    """Return the guests of the task. Raises the first error of a named guest."""
-    return [target.require_row() for target in select(client, cluster, params, owner)]
-
-
-def _read_archives(
-    client: Client, cluster: ClusterState, params: Mapping[str, Any]
-) -> Sequence[Archive]:
-    """Return all archives. Raises ConfigurationError if a storage cannot be read, because the
-    newest archive of a guest may be on it.
-    """
-    names = params.get("storages")
-    reading = read_archives(client, cluster, backup_storages(cluster, names))
-    reading.require_complete(
-        "No drill was planned", "Repair the storage, or name the others with storages"
-    )
-    return reading.archives
 
 
 def _choose_archives(
@@ -134,7 +125,8 @@ def _choose_archives(
     def choose_one(row: VmRow) -> DrillRestore | dict[str, Any]:
         archive: Archive | None = None
         try:
-            desired = _newest(row)
+            named = {"vmid": row.vmid, "archive": "newest", "new_name": "copy", "keep": "none"}
+            desired = read_desired({**named, "tenant_prefix": "tenant_"})
             archive = choose(desired, owned[row.vmid])
             chosen = with_config(client, desired, archive, row)
         except FleetError as error:
@@ -162,34 +154,27 @@ def read_creation(client: Client, row: VmRow, nodes: Sequence[str]) -> int:
 def _too_new(row: VmRow, newest: int) -> NotFound:
     """Return the error for a guest that no backup can have included yet (pure)."""
     return NotFound(
-        attempted=f"Guest {row.vmid} was not copied",
-        answer=f"it was created after the last backup, which is from {iso(newest)}",
-        next_step="Run the drill again after the next backup",
-        reason="no archive",
+        f"Guest {row.vmid} was not copied: it was created after the last backup, which is from "
+        f"{iso(newest)}",
+        "Run the drill again after the next backup",
+        "no archive",
     )
-
-
-def _newest(row: VmRow) -> DesiredRestore:
-    named = {"vmid": row.vmid, "archive": "newest", "new_name": "copy", "keep": "none"}
-    return read_desired({**named, "tenant_prefix": "tenant_"})
 
 
 def _not_isolated(chosen: ChosenArchive, obstacle: str) -> Conflict:
     """Return the error for a guest whose copy would use a resource of its node (pure)."""
     return Conflict(
-        attempted=f"{chosen.kind.noun} {chosen.archive.vmid} was not copied",
-        answer=obstacle,
-        next_step="Restore it by hand, or leave it out of drills",
-        reason="not isolated",
+        f"{chosen.kind.noun} {chosen.archive.vmid} was not copied: {obstacle}",
+        "Restore it by hand, or leave it out of drills",
+        "not isolated",
     )
 
 
 def _planned(one: PlannedCopy, drill: _Drill) -> dict[str, Any]:
     """Return a planned copy as the module reports it (pure)."""
     chosen = one.copying.chosen
-    row = _guest_of(chosen.row, drill)
     return {
-        **row,
+        **_guest_of(chosen.row, drill),
         "archive": chosen.archive.volume,
         "archive_time": iso(chosen.archive.time),
         "archive_age": max(0, int(drill.now) - chosen.archive.time),
@@ -212,23 +197,21 @@ def _refused(
     row: VmRow | None, error: FleetError, outcome: str, drill: _Drill, archive: Archive | None
 ) -> dict[str, Any]:
     """Return a guest without a copy as the module reports it (pure)."""
-    row_of_guest = _guest_of(row, drill)
     return {
-        **row_of_guest,
+        **_guest_of(row, drill),
         "outcome": outcome,
         "msg": error.message,
         "archive": archive.volume if archive is not None else None,
     }
 
 
-def _described(one: FoundCopy) -> dict[str, Any]:
-    return {
-        "vmid": one.actual.vmid,
-        "name": one.actual.name,
-        "node": one.actual.node,
-        "run": one.notes.run,
-        "began": iso(one.notes.began),
-    }
+def _left_line(one: FoundCopy) -> str:
+    """Return the line about a copy that another drill has left, or still uses (pure)."""
+    began = iso(one.notes.began)
+    return (
+        f"  {one.actual.label} is a copy of drill {one.notes.run}, which began {began}. A drill removes"
+        " it when it is older than abandoned_after"
+    )
 
 
 def _lines(
@@ -236,15 +219,18 @@ def _lines(
 ) -> list[str]:
     """Return the plan in words (pure)."""
     number = sum(len(one) for one in rounds)
-    lines = [f"Guests to restore: {number}, rounds: {len(rounds)}, without a copy: {len(refused)}"]
+    lines: list[str] = []
     for index, copies in enumerate(rounds, 1):
         for row in copies:
             left_out = ", ".join(row["left_out"])
             lines.append(
-                f"Round {index}: {row['archive']} to {row['copy_name']} on node {row['node']},"
+                f"+ {row['copy_name']}  round {index}, {row['archive']} on node {row['node']},"
                 f" storages {', '.join(row['storages']) or 'none'}"
                 + (f", without the data of {left_out}" if left_out else "")
             )
     for row in refused:
-        lines.append(f"{row['name']} ({row['vmid']}) {row['outcome']}: {row['msg']}")
-    return lines
+        lines.append(f"! {row['name']} ({row['vmid']})  {row['outcome']}: {row['msg']}")
+    copies_in = f"{counted(number, 'guest')} to restore in {counted(len(rounds), 'round')}"
+    counts = [copies_in] if number else []
+    counts += [f"{len(refused)} without a copy"] if refused else []
+    return [*lines, f"Plan: {', '.join(counts) or 'nothing to do'}"]

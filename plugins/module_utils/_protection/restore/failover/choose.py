@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 from ...._foundation.cluster.drill.copies import is_marked
 from ...._foundation.cluster.find.owner import OwnerScope
-from ...._foundation.cluster.tenant import owns, parse_tags, tenants_of
+from ...._foundation.cluster.tenant import owns, parse_tags, tenant_of, tenants_of
 from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.times import iso
 from ...backup.archive import Archive, newest_first
 from ..choose import ChosenArchive, is_ordinary
+
+EXCLUDED = "it is excluded"
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def _reason_to_skip(one: ChosenArchive, choice: GuestSelection) -> str:
     if is_marked(tags_of(one)):
         return "it is a copy of a drill"
     if keys_of(one) & choice.excluded:
-        return "it is excluded"
+        return EXCLUDED
     if one.config.get("template") == "1":
         return "it is a template"
     if one.archive.time < choice.oldest:
@@ -153,3 +155,13 @@ def in_groups(guests: Mapping[int, int]) -> list[list[int]]:
     for vmid in sorted(guests):
         groups.setdefault(guests[vmid], []).append(vmid)
     return [groups[order] for order in sorted(groups)]
+
+
+def short_names(guests: Iterable[ChosenArchive], prefix: str) -> dict[str, str]:
+    """Return the names of guests in lines, such as C(acme/web1), by their labels."""
+    found: dict[str, str] = {}
+    for one in guests:
+        tenant = tenant_of(tags_of(one), prefix)[0]
+        name = one.name or str(one.archive.vmid)
+        found[label_of(one)] = f"{tenant}/{name}" if tenant else name
+    return found

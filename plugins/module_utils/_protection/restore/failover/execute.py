@@ -93,29 +93,32 @@ def bring_up_guests(failover: FailoverContext, plan: FailoverPlan) -> FailoverRe
         results = _bring_up(failover, group)
         result.guests += list(zip(group, results, strict=True))
         if index + 1 < len(groups):
-            failover.client.clock.sleep(_pause_after(group))
+            # the longest C(up) of the guests that were started (PVE/API2/Nodes.pm, startall)
+            started = [one.incoming for one in group if one.incoming.starts and one.action != KEEP]
+            failover.client.clock.sleep(max((one.wait for one in started), default=0))
     for _guest, one in result.guests:
         result.done += one.done
     return result
 
 
-def _pause_after(group: Sequence[PlannedRecovery]) -> int:
-    """Return the seconds to wait after a group: the longest C(up) of the guests that were started
-    (pve-manager: PVE/API2/Nodes.pm, startall).
-    """
-    waits = [one.incoming.wait for one in group if one.incoming.starts and one.action != KEEP]
-    return max(waits, default=0)
-
-
 def _bring_up(failover: FailoverContext, group: Sequence[PlannedRecovery]) -> list[CopyResult]:
     """Read the other site again, bring a group up, and return the result of each guest."""
-    running = _running_elsewhere(failover, group)
+    running: list[str] = []
+    acting = [one.incoming.chosen for one in group if one.action != KEEP]
+    if acting and not failover.desired.rehearsal:
+        running = failover.find_running(acting)
 
     def bring_up(one: PlannedRecovery) -> CopyResult:
         result = empty_result(one)
         try:
             if running:
-                raise _runs_elsewhere(one, running)
+                label = one.incoming.label
+                raise Conflict(
+                    f"{label} was not brought up, nor was any guest of its start order: "
+                    f"{'; '.join(running)}",
+                    "Stop it there, and run this again",
+                    "runs elsewhere",
+                )
             _act(failover, one, result)
         except FleetError as error:
             result.error = error
@@ -123,23 +126,6 @@ def _bring_up(failover: FailoverContext, group: Sequence[PlannedRecovery]) -> li
         return result
 
     return side_by_side(bring_up, group, failover.desired.parallel)
-
-
-def _running_elsewhere(failover: FailoverContext, group: Sequence[PlannedRecovery]) -> list[str]:
-    """Return why the other site forbids the start of a group; it never forbids a rehearsal."""
-    acting = [one.incoming.chosen for one in group if one.action != KEEP]
-    if failover.desired.rehearsal or not acting:
-        return []
-    return failover.find_running(acting)
-
-
-def _runs_elsewhere(one: PlannedRecovery, running: Sequence[str]) -> Conflict:
-    return Conflict(
-        attempted=f"{one.incoming.label} was not brought up, nor was any guest of its start order",
-        answer="; ".join(running),
-        next_step="Stop it there, and run this again",
-        reason="runs elsewhere",
-    )
 
 
 def _act(failover: FailoverContext, one: PlannedRecovery, result: CopyResult) -> None:

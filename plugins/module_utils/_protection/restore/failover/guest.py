@@ -97,7 +97,9 @@ def incoming_of(
 def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNames) -> list[str]:
     """Return a sentence about each storage and bridge that a guest needs and this site lacks."""
     copies, kind, problems = desired.copies, chosen.kind, []
-    for storage in sorted(_restored_storages(chosen)):
+    dropped = dropped_in(kind, chosen.config)
+    storages = storages_by_disk(kind, chosen.config)
+    for storage in sorted({storages[slot] for slot in storages if slot not in dropped}):
         target = copies.storage_map.get(storage) or copies.storage or storage
         if kind.content not in place.storages.get(target, ()):
             hint = did_you_mean(target, place.storages)
@@ -133,13 +135,6 @@ def find_unused(desired: DesiredFailover, found: Sequence[ChosenArchive]) -> lis
     return problems
 
 
-def _restored_storages(chosen: ChosenArchive) -> set[str]:
-    """Return the former storages of the disks that are restored."""
-    dropped = dropped_in(chosen.kind, chosen.config)
-    storages = storages_by_disk(chosen.kind, chosen.config)
-    return {storage for slot, storage in storages.items() if slot not in dropped}
-
-
 def starts(desired: DesiredFailover, chosen: ChosenArchive) -> bool:
     """Return whether the task starts a guest."""
     if desired.starts == ONBOOT:
@@ -158,7 +153,10 @@ def _restore_of(
         "placement": dict(desired.placement),
     }
     options |= {key: value for key, value in own.items() if value}
-    options |= _vmid_options(desired, chosen)
+    if desired.renumbers:
+        options["vmid_range"] = list(copies.vmid_range)
+    else:
+        options["vmid"] = chosen.archive.vmid
     if copies.node:
         options["node"] = copies.node
     if desired.quotas:
@@ -189,18 +187,12 @@ def nameserver_options(desired: DesiredFailover, chosen: ChosenArchive) -> dict[
     return {"cloud_init": {"nameservers": found}} if has_drive else {}
 
 
-def _vmid_options(desired: DesiredFailover, chosen: ChosenArchive) -> dict[str, Any]:
-    if desired.renumbers:
-        return {"vmid_range": list(desired.copies.vmid_range)}
-    return {"vmid": chosen.archive.vmid}
-
-
 def in_start_order(guests: Sequence[AnyIncoming]) -> list[AnyIncoming]:
     """Return the guests in the order in which they come up."""
     return sorted(guests, key=lambda one: (one.order, one.vmid))
 
 
-_LINE = re.compile(r"\n*^Failover from (\S+)\.$", re.MULTILINE)
+_LINE = re.compile(r"\n*^Failover from (\S+)\.\Z", re.MULTILINE)
 
 
 def with_source(notes: str, volume: str) -> str:
