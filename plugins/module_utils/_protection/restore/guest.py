@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,26 +27,17 @@ from .desired import DesiredRestore
 def read_guest(desired: DesiredRestore, chosen: ChosenArchive, name: str) -> Any:
     """Return the options of the guest, which gets this name. Raises ValidationFailed."""
     of = list_of(chosen.kind.type)
-    options = of.read(_params(of.specs.whole, desired, chosen, name))
-    disks = with_storages(desired, of.kind, chosen.config, options.desired.hardware.disks)
-    guest = of.without_defaults(options.desired.with_guest(source=_source(desired, chosen)))
-    return replace(options, desired=guest.with_hardware(disks=tuple(disks)))
-
-
-def _params(
-    spec: dict[str, dict[str, Any]], desired: DesiredRestore, chosen: ChosenArchive, name: str
-) -> dict[str, Any]:
-    """Return the options of the module of the guest's kind, with its defaults."""
     what = f"options of {chosen.kind.noun} '{name}' were refused"
+    spec = of.specs.whole
     given = parse_options(spec, desired.options, what)
     owner = {"tenant_prefix": desired.owner.prefix, "tenant": desired.owner.tenant, "name": name}
     params = with_defaults(spec, {**dict.fromkeys(spec), **given, **owner})
-    return {**params, "task_timeout": desired.timeout}
-
-
-def _source(desired: DesiredRestore, chosen: ChosenArchive) -> GuestSource:
+    options = of.read({**params, "task_timeout": desired.timeout})
+    disks = with_storages(desired, of.kind, chosen.config, options.desired.hardware.disks)
     volume = chosen.archive.volume
-    return GuestSource(volume=volume, live=desired.live, in_place=desired.completes)
+    source = GuestSource(volume=volume, live=desired.live, in_place=desired.completes)
+    guest = options.desired.with_guest(source=source).without_defaults()
+    return replace(options, desired=guest.with_hardware(disks=tuple(disks)))
 
 
 def with_storages(
@@ -67,7 +58,15 @@ def with_storages(
         disk = disks.get(slot, Disk(slot))
         if target and disk.storage is None and disk.state == "present":
             disks[slot] = replace(disk, storage=target)
-    _require_used(desired.storage_map, storages.values())
+    unused = sorted(desired.storage_map.keys() - set(storages.values()))
+    if unused:
+        listed = ", ".join(sorted(storages.values()))
+        raise ValidationFailed(
+            f"storage_map.{unused[0]} was refused: no disk in the archive is on it; they are on "
+            f"{listed}",
+            "Correct the name, or leave it out",
+            "storage_map",
+        )
     return list(disks.values())
 
 
@@ -79,17 +78,6 @@ def storages_by_disk(kind: Kind, config: Mapping[str, str]) -> dict[str, str]:
         if colon and not slot.startswith("unused"):
             found[slot] = storage
     return found
-
-
-def _require_used(storage_map: Mapping[str, str], storages: Collection[str]) -> None:
-    unused = sorted(storage_map.keys() - set(storages))
-    if unused:
-        raise ValidationFailed(
-            attempted=f"storage_map.{unused[0]} was refused",
-            answer=f"no disk in the archive is on it; they are on {', '.join(sorted(storages))}",
-            next_step="Correct the name, or leave it out",
-            reason="storage_map",
-        )
 
 
 def restore_secrets(arguments: Mapping[str, Any]) -> set[str]:

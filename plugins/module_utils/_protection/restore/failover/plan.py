@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.layers.caching import CachingReader
-from ...._foundation.core.errors import Conflict, FleetError
+from ...._foundation.core.errors import FleetError, NotFound
+from ...._foundation.core.failures.problems import RefusalWords, require_none
+from ...._foundation.core.formatting import first_of
 from ...._foundation.spec.fleet import with_defaults
 from ...._guests.fleet.plan import reserve
 from ...._guests.fleet.reservations import PlanningView
@@ -25,7 +27,7 @@ from ...._guests.kinds.words import VM
 from ..drill.isolate import restore_of
 from ..drill.plan import DrillRestore, plan_copy
 from ..run import context_of, planner_of, without_orphans
-from .choose import ChosenGuests, choose, label_of
+from .choose import EXCLUDED, ChosenGuests, choose, label_of, short_names
 from .desired import DesiredFailover
 from .guest import (
     RecoveredGuest,
@@ -35,14 +37,18 @@ from .guest import (
     in_start_order,
     incoming_of,
 )
-from .other_site import OtherSite, find_start_blockers
-from .read import RecoverySite, read_present
+from .read import OtherSite, RecoverySite, find_start_blockers, read_present
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
 RESTORE, START, KEEP = "restore", "start", "keep"
-_NAMED = 20  # problems that the message lists
+WORDS = RefusalWords(
+    "No guest was restored or started",
+    "Solve these, or leave guests out with exclude",
+    "refused failover",
+    "not brought up",
+)
 
 
 @dataclass(frozen=True)
@@ -100,10 +106,26 @@ def plan_failover(
         guests += [one] if one is not None else []
     if desired.rehearsal and not problems:
         guests, problems = _plan_copies(reader, site, desired, guests)
-    require_none(problems)
+    if not known and not problems:
+        _require_exclusion(desired, site, chosen)
+    require_none(problems, WORDS, short_names(chosen.guests, desired.choice.owner.prefix))
     steps = [removal_summary(VM, row.vmid, row.node) for row in site.orphans]
     steps += [step for one in guests for step in one.steps]
     return FailoverPlan(tuple(guests), chosen, tuple(steps))
+
+
+def _require_exclusion(desired: DesiredFailover, site: RecoverySite, chosen: ChosenGuests) -> None:
+    """Raise NotFound for a plan without guests, unless the task excludes all of them (pure)."""
+    left = [f"{label_of(one)}: {reason}" for one, reason in chosen.skipped if reason != EXCLUDED]
+    if not left and (chosen.skipped or not desired.choice.excluded.isdisjoint(site.vmids)):
+        return
+    storages = ", ".join(desired.storages)
+    raise NotFound(
+        attempted="No guest was restored or started",
+        answer=first_of(left, 20) or f"no archive of a guest is visible on {storages}",
+        next_step="Check storages and max_age, and that the login may read the archives",
+        reason="no archive",
+    )
 
 
 def _view(client: Client, site: RecoverySite) -> PlanningView:
@@ -139,43 +161,24 @@ def _plan_guest(
     *,
     check_mode: bool,
 ) -> tuple[PlannedRecovery | None, list[str]]:
-    """Return the plan of a guest, or its problems."""
+    """Return the plan of a guest, whose capacity is reserved in the view, or its problems."""
     cluster = view.of(incoming.chosen.kind.type).now()
     present, problems = read_present(client, cluster, incoming, renumbers=desired.renumbers)
     problems = [*own, *problems]
     if problems:
         return None, problems
+    chosen, restore = incoming.chosen, incoming.restore
     try:
-        return _with_action(client, view, desired, incoming, present, check_mode=check_mode), []
+        if present is not None and not has_creation_marker(present):
+            return plan_present(view, desired, incoming, present, check_mode=check_mode), []
+        flow, context = context_of(client, restore, chosen, restore.new_name, check_mode)
+        context = replace(context, cluster_view=view.of(chosen.kind.type))
+        plan = planner_of(flow, chosen)(context, context.cluster_view.now())
+        reserve(view, plan)
+        steps = tuple(plan.plan.summaries)
+        return PlannedRecovery(incoming, RESTORE, *plan.place, chosen.name, steps, plan), []
     except FleetError as error:
         return None, [f"{incoming.label}: {error.cause}"]
-
-
-def _with_action(
-    client: Client,
-    view: PlanningView,
-    desired: DesiredFailover,
-    incoming: RestoredGuest,
-    present: Actual | None,
-    *,
-    check_mode: bool,
-) -> PlannedRecovery:
-    """Return a guest with its action, and reserve its capacity in the view. Raises FleetError."""
-    if present is not None and not has_creation_marker(present):
-        return plan_present(view, desired, incoming, present, check_mode=check_mode)
-    plan = _restore_plan(client, view, incoming, check_mode=check_mode)
-    reserve(view, plan)
-    steps = tuple(plan.plan.summaries)
-    return PlannedRecovery(incoming, RESTORE, *plan.place, incoming.chosen.name, steps, plan)
-
-
-def _restore_plan(
-    client: Client, view: PlanningView, incoming: RestoredGuest, *, check_mode: bool
-) -> GuestPlan[Any]:
-    chosen, restore = incoming.chosen, incoming.restore
-    flow, context = context_of(client, restore, chosen, restore.new_name, check_mode)
-    context = replace(context, cluster_view=view.of(chosen.kind.type))
-    return planner_of(flow, chosen)(context, context.cluster_view.now())
 
 
 def plan_present(
@@ -233,20 +236,3 @@ def _plan_copies(
         place = (copy.vmid, copy.node, restore.new_name)
         copies.append(PlannedRecovery(incoming, RESTORE, *place, copy.steps, copy.plan))
     return copies, problems
-
-
-def require_none(problems: Sequence[str]) -> None:
-    """Raise Conflict with all problems (pure)."""
-    if not problems:
-        return
-    distinct = list(dict.fromkeys(problems))
-    answer = "; ".join(distinct[:_NAMED])
-    if len(distinct) > _NAMED:
-        answer += f"; and {len(distinct) - _NAMED} more"
-    raise Conflict(
-        attempted="No guest was restored or started",
-        answer=answer,
-        next_step="Solve these, or leave guests out with exclude",
-        reason="refused failover",
-        details={"problems": distinct},
-    )

@@ -3,18 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Reads this site: archives with their configurations, pools of tenants, bridges, and guests that
-an earlier run restored.
+an earlier run restored; and the other site, where guests may still run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...._foundation.cluster.bridges import KnownBridges
 from ...._foundation.cluster.find.restoring import seems_bare
 from ...._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
+from ...._foundation.cluster.tenant import have_same_tenants
 from ...._foundation.core.errors import FleetError
 from ...._foundation.core.marks import marked_tag
 from ...._foundation.core.parallel import side_by_side
@@ -24,17 +25,18 @@ from ...._guests.guest.registry import list_of
 from ...._guests.kinds.model import Actual
 from ...backup.archive import Archive
 from ...backup.read import backup_storages, read_archives
-from ...backup.run_info import KINDS
 from ..choose import ChosenArchive, require_usable
 from ..desired import read_desired as read_restore
-from ..orphans import find_locked, find_orphans
+from ..interrupted import find_locked, find_orphans
 from ..read import with_config
-from .choose import newest_archives
+from .choose import label_of, newest_archives, tags_of
 from .desired import DesiredFailover
 from .guest import RestoredGuest, SiteNames, source_of
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
+
+_STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def read_site(client: Client, desired: DesiredFailover) -> RecoverySite:
     In addition to the requests of module backup_info, it sends one for the newest archive of each
     guest and one for each node.
     """
-    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    cluster = with_names(client, fetch_cluster_state(client), missing=True)
     rows = backup_storages(cluster, desired.storages)
     reading = read_archives(client, cluster, rows)
     reading.require_complete("No guest was restored", "Repair the storage, or name others")
@@ -84,7 +86,7 @@ def read_site(client: Client, desired: DesiredFailover) -> RecoverySite:
         problems=problems,
         vmids=frozenset(str(one.vmid) for one in reading.archives),
         own_archives=own,
-        pools=_pools(client, owner.prefix),
+        pools=tenant_pools(client, owner.prefix),
         place=_place(client, cluster),
         orphans=find_orphans(client, cluster, owner, own),
         locked=find_locked(client, cluster, owner, own),
@@ -108,7 +110,7 @@ def _with_configs(
     return side_by_side(read, archives)
 
 
-def _pools(client: Client, prefix: str) -> dict[str, str]:
+def tenant_pools(client: Client, prefix: str) -> dict[str, str]:
     """Return the pools that module tenant created, by tenant."""
     found: dict[str, str] = {}
     for row in client.get("pools", attempted="Could not read the pools") or ():
@@ -181,3 +183,65 @@ def find_conflict(one: RestoredGuest, actual: Actual) -> str:
             " it, or start it by hand"
         )
     return ""
+
+
+@dataclass(frozen=True)
+class OtherSite:
+    """The other site: its name, and its state or the error of the reading."""
+
+    name: str
+    cluster: ClusterState | None = None
+    error: FleetError | None = None
+
+
+def read_other(client: Client, name: str) -> OtherSite:
+    """Return the other site; two requests, and one for each node with guests without a name."""
+    try:
+        cluster = fetch_cluster_state(client)
+        return OtherSite(name, with_names(client, cluster, missing=True))
+    except FleetError as error:
+        return OtherSite(name, error=error)
+
+
+def find_start_blockers(
+    other: OtherSite | None, guests: Iterable[ChosenArchive], prefix: str, *, lost: bool
+) -> list[str]:
+    """Return why guests must not be started here (pure).
+
+    A guest that runs at the other site is always a problem. A site that does not answer, or a guest
+    on an offline node, is a problem unless the task declares the site lost.
+    """
+    if other is None or other.cluster is None:
+        unknown = "nothing shows whether the guests run elsewhere: set from_site, or lost"
+        if other is not None:
+            cause = other.error.cause if other.error is not None else ""
+            unknown = f"site {other.name} cannot be asked whether guests run there: {cause}"
+        return [] if lost else [unknown]
+    problems: list[str] = []
+    for one in guests:
+        for row in _same_guests(other.cluster, one, prefix):
+            node = other.cluster.nodes.get(row.node)
+            is_known = node is not None and node.online
+            if is_known and row.status != _STOPPED:
+                place = f"guest {row.vmid} on node {row.node} of site {other.name}"
+                problems.append(f"{label_of(one)} is {row.status} as {place}")
+            elif not is_known and not lost:
+                problems.append(
+                    f"{label_of(one)} may run at site {other.name}: node {row.node} is offline"
+                )
+    return problems
+
+
+def _same_guests(cluster: ClusterState, one: ChosenArchive, prefix: str) -> list[VmRow]:
+    """Return the guests with the VMID and kind of the guest, or with its name and tenant."""
+    rows: Mapping[int, VmRow] = cluster.vms
+    tags = tags_of(one)
+    found: list[VmRow] = []
+    for vmid in sorted(rows):
+        row = rows[vmid]
+        is_same_number = vmid == one.archive.vmid and row.type == one.archive.type
+        is_named = bool(one.name) and row.own_name == one.name
+        is_same_name = is_named and have_same_tenants(row.tags, tags, prefix)
+        if is_same_number or is_same_name:
+            found.append(row)
+    return found

@@ -113,8 +113,12 @@ def _values(
 
 
 def _warnings(plan: FailoverPlan) -> tuple[str, ...]:
-    """Return a warning about each guest with disks whose data is not in its archive."""
+    """Return a warning about each guest with disks whose data is not in its archive, or one that
+    there is no guest: all are excluded, or have been moved to their replicas.
+    """
     warnings: list[str] = []
+    if not plan.guests:
+        warnings.append("No guest comes up: all are excluded, or have left the lost nodes")
     for one in plan.guests:
         chosen = one.incoming.chosen
         if chosen.unsaved:

@@ -10,14 +10,18 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...._foundation.api.interface import require_no_approval
+from ...._foundation.cluster.site import require_new_guests
 from ...._foundation.core.result import Result
+from ...._foundation.resource.plan import Plan
+from ...._guests.guest.create.orphan import removal_step
 from ...._guests.guest.flow.apply import require_permitted
+from ...._guests.kinds.words import VM
 from ..choose import ChosenArchive
 from .desired import read_desired
 from .execute import FailoverContext, bring_up_guests, context_of
-from .other_site import OtherSite, find_start_blockers, read_other
-from .plan import plan_failover
-from .read import read_site
+from .plan import FailoverPlan, plan_failover
+from .read import OtherSite, RecoverySite, find_start_blockers, read_other, read_site
 from .replicas.run import run_replicas
 from .report import preview, report
 
@@ -57,18 +61,35 @@ def _run(
         return None if other is None else read_other(other, desired.from_site)
 
     if desired.replicas is not None:
+        reason = "their configurations are moved by SSH, not by requests"
+        require_no_approval(client.plan_book, "a failover to replicas", reason)
         return run_replicas(client, desired, desired.replicas, now, check_mode)
+
+    require_new_guests(client.connection)
 
     def find_running(guests: Sequence[ChosenArchive]) -> list[str]:
         prefix, lost = desired.choice.owner.prefix, desired.lost
         return find_start_blockers(read_other_site(), guests, prefix, lost=lost)
 
+    if desired.rehearsal:
+        reason = "each run has copies of its own, which it removes"
+        require_no_approval(client.plan_book, "a rehearsal", reason)
     site = read_site(client, desired)
     known = None if desired.rehearsal else read_other_site()
     plan = plan_failover(client, desired, site, known, check_mode=check_mode)
     context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:
         require_permitted(client, [one.plan for one in plan.guests])
+        _keep(client, site, plan)
         return preview(desired, plan, context)
     result = bring_up_guests(FailoverContext(desired, site.orphans, context, find_running), plan)
     return report(desired, plan, context, result, client.clock.time() - now)
+
+
+def _keep(client: Client, site: RecoverySite, plan: FailoverPlan) -> None:
+    """Show the plan to the plan book: the removals of empty VMs, and each guest."""
+    for row in site.orphans:
+        client.plan_book.keep(Plan((removal_step(VM, row.vmid, row.node),)))
+    for one in plan.guests:
+        if one.plan is not None:
+            client.plan_book.keep(one.plan.plan, one.plan.planned_guest)

@@ -169,13 +169,10 @@ def _obstacle(one: FoundConfig, target: str, cluster: ClusterState) -> str:
     if lock:
         return f"it has the lock {lock}, so that PVE does not start it"
     problem = find_obstacle(KINDS[one.type], one.config)
-    return problem or _local_medium(one, target, cluster)
-
-
-def _local_medium(one: FoundConfig, target: str, cluster: ClusterState) -> str:
-    """Return a sentence about a drive with a medium that is not replicated, or an empty text. PVE
-    creates the cloud-init drive again (qemu-server: Cloudinit.pm, commit_cloudinit_disk).
-    """
+    if problem:
+        return problem
+    # No medium is replicated; PVE creates the cloud-init drive again (qemu-server: Cloudinit.pm,
+    # commit_cloudinit_disk).
     for slot, value in sorted(one.config.items()):
         volume = value.partition(",")[0]
         storage = volume.partition(":")[0]

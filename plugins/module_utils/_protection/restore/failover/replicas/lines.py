@@ -84,10 +84,9 @@ def _require_unset(params: Mapping[str, Any], options: Iterable[str], why: str) 
 
 def _refused(option: str, why: str) -> ValidationFailed:
     return ValidationFailed(
-        attempted=f"{option} was refused",
-        answer=why,
-        next_step="See docs/failover.md: guests come up from backups or from replicas",
-        reason=option,
+        f"{option} was refused: {why}",
+        "See docs/failover.md: guests come up from backups or from replicas",
+        option,
     )
 
 

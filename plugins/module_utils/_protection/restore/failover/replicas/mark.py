@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....._foundation.resource.run import run
-from ....._foundation.resource.table import Table
 from ....._infrastructure.datacenter.replication import REPLICATION
 
 if TYPE_CHECKING:
@@ -59,9 +58,15 @@ def with_mark(comment: object, mark: ReplicaMark | None) -> str:
 
 
 def write_mark(client: Client, job: str, comment: object, mark: ReplicaMark | None) -> list[str]:
-    """Write or remove the mark of a job, and return the finished steps."""
+    """Write or remove the mark of a job, and return the finished steps.
+
+    The comment is the only field that is written: PVE swaps source and target of a job when its
+    guest is on the target (pve-guest-common: PVE/ReplicationState.pm, job_status).
+    """
+    fields = tuple(one for one in REPLICATION.fields if one.option == "comment")
+    comments = replace(REPLICATION, fields=fields, permanent=True)
     params = {"id": job, "comment": with_mark(comment, mark), "state": "present"}
-    is_changed = run(_comments(), params, client).changed
+    is_changed = run(comments, params, client).changed
     return [summary_of(job, mark)] if is_changed else []
 
 
@@ -70,11 +75,3 @@ def summary_of(job: str, mark: ReplicaMark | None) -> str:
     if mark is None:
         return f"Remove the mark of replication job {job}"
     return f"Mark replication job {job}: its guest is moved from node {mark.source}"
-
-
-def _comments() -> Table:
-    """Return the table of jobs with the comment as its only field: PVE swaps source and target of a
-    job when its guest is on the target (pve-guest-common: PVE/ReplicationState.pm, job_status).
-    """
-    fields = tuple(one for one in REPLICATION.fields if one.option == "comment")
-    return replace(REPLICATION, fields=fields, permanent=True)

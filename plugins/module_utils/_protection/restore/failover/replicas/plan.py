@@ -10,6 +10,7 @@ If a guest's configuration is on a lost node, C(mv) on another node moves it, be
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -18,31 +19,40 @@ from ....._foundation.cluster.bridges import KnownBridges
 from ....._foundation.cluster.placement import PlacementNeeds, choose_node
 from ....._foundation.cluster.state import ClusterState
 from ....._foundation.cluster.tenant import tenant_of
-from ....._foundation.core.errors import FleetError
+from ....._foundation.core.errors import Conflict, FleetError
+from ....._foundation.core.failures.problems import require_none
 from ....._guests.fleet.reservations import PlanningView
 from ....._guests.guest.live.read import read_wherever
 from ....._guests.guest.plan.capacity import Capacity
 from ....._guests.guest.registry import list_of
 from ....._guests.guest.start_order import start_order
+from ....._guests.kinds.kind import Kind
 from ....._guests.kinds.model import Actual
 from ....._guests.kinds.words import VM
 from ....._infrastructure.datacenter.ha.sids import KINDS as SID_KINDS
 from ...choose import ChosenArchive
 from ...guest import storages_by_disk
-from ..choose import ChosenGuests, choose, tags_of
+from ..choose import ChosenGuests, choose, short_names, tags_of
 from ..desired import DesiredFailover
-from ..guest import RecoveredGuest, find_unused, in_start_order, starts
-from ..mapping import bridges_after
-from ..plan import FailoverPlan, PlannedRecovery, plan_present, require_none
+from ..guest import RecoveredGuest, find_unused, in_start_order, nameserver_options, starts
+from ..mapping import (
+    bridges_after,
+    is_nic,
+    mapped_nameservers,
+    mapped_nics,
+    nameservers_in,
+    nic_options,
+)
+from ..plan import WORDS, FailoverPlan, PlannedRecovery, plan_present
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
 from .lines import LostNodes
 from .mark import ReplicaMark, guest_of, mark_of, summary_of
-from .nics import change_of, remaining_options
 
 if TYPE_CHECKING:
     from ....._foundation.api.client import Client
 
 MOVE = "move"
+_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ def plan_replicas(
             problems.append(f"{incoming.label}: {one}")
         else:
             planned.append(one)
-    require_none(problems)
+    require_none(problems, WORDS, short_names(chosen.guests, desired.choice.owner.prefix))
     moves = tuple(round_.moves)
     writes = [one for one in planned if one.action == MOVE or not moves]
     steps = [step for one in writes for step in one.steps]
@@ -208,3 +218,72 @@ class _ReplicaPlanning:
         if mark_of(guest.comment) != mark:
             steps = (summary_of(guest.job, mark),)
         return PlannedRecovery(incoming, MOVE, guest.vmid, target, chosen.name, steps)
+
+
+@dataclass(frozen=True)
+class NicChange:
+    """The options of module vm or container that change the NICs of a guest, the changes in words,
+    and the fingerprint of its NICs after the change.
+    """
+
+    options: Mapping[str, Any]
+    words: tuple[str, ...]
+    after: str
+
+
+def change_of(desired: DesiredFailover, chosen: ChosenArchive) -> NicChange:
+    """Return the change of the NICs. Raises Conflict for an address that is not in the table."""
+    nics, problems = mapped_nics(chosen.kind, chosen.config, desired.nics)
+    if problems:
+        raise _refused("; ".join(problems), "Complete the table")
+    changed = [nic for nic in nics if nic.keys() - {"name", "mac"}]
+    before = _values(chosen.kind, chosen.config)
+    after = dict(before)
+    for nic in changed:
+        after |= {f"{nic['name']} {key}": nic[key] for key in nic.keys() - {"name", "mac"}}
+    servers = nameserver_options(desired, chosen)
+    if servers:
+        mapped = mapped_nameservers(chosen.config, desired.nics.addresses)
+        after["nameservers"] = " ".join(mapped)
+    options = {**({"nics": changed} if changed else {}), **servers}
+    words = [
+        f"{key} {before[key]} becomes {value}"
+        for key, value in sorted(after.items())
+        if before[key] != value
+    ]
+    return NicChange(options, tuple(words), _fingerprint(after))
+
+
+def remaining_options(
+    desired: DesiredFailover, chosen: ChosenArchive, expected: str
+) -> Mapping[str, Any]:
+    """Return the options that no earlier run has changed. `expected` is the fingerprint in the mark
+    of the guest. Raises Conflict if its NICs or the tables have changed since the mark was written.
+    """
+    if _fingerprint(_values(chosen.kind, chosen.config)) == expected:
+        return {}
+    change = change_of(desired, chosen)
+    if change.after != expected:
+        raise _refused(
+            "its NICs, networks or addresses have changed since its job was marked",
+            "Change its NICs with module vm or container, start it, and run this again",
+        )
+    return change.options
+
+
+def _values(kind: Kind, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the bridges, addresses and name servers of a guest."""
+    found = {"nameservers": " ".join(nameservers_in(config))}
+    for key in filter(is_nic, config):
+        options = nic_options(kind, config, key)
+        found |= {f"{key} {option}": value for option, value in options.items()}
+    return found
+
+
+def _fingerprint(values: Mapping[str, str]) -> str:
+    text = repr(sorted(values.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _refused(why: str, step: str) -> Conflict:
+    return Conflict(f"its NICs cannot be mapped: {why}", step, "nics")

@@ -17,29 +17,26 @@ from ....._foundation.cluster.state import fetch_cluster_state
 from ....._foundation.core.errors import FleetError
 from ....._foundation.core.result import Result
 from ....._foundation.core.texts.plan_lines import with_lines
-from ....._foundation.resource.execute import after_writes
+from ....._foundation.resource.engine import after_writes
 from ....._guests.guest.flow.apply import require_permitted
 from ....._operation.maintenance.read import read_members
-from ....backup.run_info import KINDS
 from ..desired import DesiredFailover
 from ..execute import FailoverContext, FailoverResult, bring_up_guests, context_of
 from ..report import preview, report
 from .find import ReplicaFacts, find_online
 from .lines import LostNodes
 from .mark import write_mark
-from .plan import ReplicaMove, ReplicaPlan, plan_replicas
+from .plan import ReplicaPlan, plan_replicas
 
 if TYPE_CHECKING:
     from ....._foundation.api.client import Client
-
-_NO_HA = "ignored"
 
 
 def run_replicas(
     client: Client, desired: DesiredFailover, replicas: LostNodes, now: float, check_mode: bool
 ) -> Result:
     """Return the result with the C(moves) to make. No guest starts before all are moved."""
-    cluster = fetch_cluster_state(client, KINDS)
+    cluster = fetch_cluster_state(client)
     facts = _read_facts(client)
     found = plan_replicas(client, desired, replicas, facts, cluster, check_mode=check_mode)
     context = context_of(client, desired, cluster, (), now)
@@ -50,7 +47,10 @@ def run_replicas(
         return replace(_with_moves(result, found), changed=result.changed and not desired.rehearsal)
     if found.moves:
         result = preview(desired, found.plan, context)
-        done = _mark(client, found.moves)
+        done: list[str] = []
+        for one in found.moves:
+            with after_writes(done):
+                done += write_mark(client, one.guest.job, one.guest.comment, one.mark)
         values = {**result.values, "done": done}
         return _with_moves(replace(result, changed=bool(done), values=values), found)
 
@@ -72,19 +72,10 @@ def _read_facts(client: Client) -> ReplicaFacts:
             pools[str(row["storage"])] = str(row["pool"])
     managed: set[str] = set()
     for row in client.get("cluster", "ha", "resources") or ():
-        if row.get("state") != _NO_HA:
+        if row.get("state") != "ignored":
             managed.add(str(row["sid"]))
     jobs = client.get("cluster", "replication", attempted="Could not read the replication jobs")
     return ReplicaFacts(quorate, members, tuple(jobs or ()), pools, frozenset(managed))
-
-
-def _mark(client: Client, moves: tuple[ReplicaMove, ...]) -> list[str]:
-    """Mark the jobs of the guests to move, and return the finished steps."""
-    done: list[str] = []
-    for one in moves:
-        with after_writes(done):
-            done += write_mark(client, one.guest.job, one.guest.comment, one.mark)
-    return done
 
 
 def _unmark(client: Client, found: ReplicaPlan, outcome: FailoverResult) -> None:
