@@ -26,12 +26,11 @@ from ...._guests.guest.plan.capacity import new_bytes
 from ...._guests.guest.plan.planner import CreationOptions, GuestPlanner
 from ...._guests.guest.plan.steps import with_digest
 from ...._guests.kinds.kind import Kind
-from ...._guests.kinds.marker import Marker, join_notes, split_notes
+from ...._guests.kinds.marker import join_notes, split_notes
 from ...._guests.kinds.model import Actual
 from ...._guests.kinds.words import CONTAINER, VM
 from ..choose import SAFETY_BACKUP_NOTES, ChosenArchive
 from ..desired import KEEP_ARCHIVE, KEEP_COPY, DesiredRestore
-from .copy import summary_of
 
 # States in which the HA manager does not start a service by itself.
 _AT_REST = frozenset(("stopped", "disabled", "ignored", "error"))
@@ -100,7 +99,8 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     restore = restore_step(task)
     steps.append(restore)
     source = archived_guest(task)
-    restored = planner.restored(source, vmid=actual.vmid, node=actual.node, data=restore.data)
+    vmid, node = actual.vmid, actual.node
+    restored = planner.copy_of(source, restored=True, vmid=vmid, node=node, data=restore.data)
     restored = replace(restored, pool=actual.pool)
     rest = planner.plan_update(task.desired, restored, creating=CreationOptions())
     before = task.actual.kind.formatted(actual.target)
@@ -155,8 +155,11 @@ def _keep_step(task: Overwrite) -> Step:
 def _copy_step(task: Overwrite, copy: GuestPlan[Any]) -> Step:
     """Return the step that clones the guest; the plan of the copy executes it."""
     actual = task.actual
-    path = (*actual.path, "clone")
-    return Step(KEEP, summary_of(copy, actual), "POST", path, {"full": 1}, is_task=False)
+    name = copy.context.desired.guest.name
+    vmid, node = copy.place
+    label = f"{actual.kind.noun} '{name}' ({vmid}) on node {node}"
+    summary = f"Keep the state of {actual.label} as its copy {label}"
+    return Step(KEEP, summary, "POST", (*actual.path, "clone"), {"full": 1}, is_task=False)
 
 
 def restore_step(task: Overwrite) -> Step:
@@ -167,7 +170,8 @@ def restore_step(task: Overwrite) -> Step:
     actual, volume = task.actual, task.chosen.archive.volume
     notes, marker = split_notes(task.chosen.config.get("description"))
     guest = task.desired.guest
-    marker = Marker(marker.origin, run=task.run, tenant=guest.tenant_tag, ran=task.ran)
+    kept = replace(marker.completed, move="")
+    marker = replace(kept, run=task.run, tenant=guest.tenant_tag, ran=task.ran)
     data: dict[str, Any] = {
         "vmid": actual.vmid,
         "force": 1,
@@ -269,10 +273,10 @@ def _require_confirmed(task: Overwrite) -> None:
     if task.restore.confirm == name:
         return
     raise ValidationFailed(
-        attempted=f"{actual.kind.noun} {actual.vmid} on node {actual.node} was not overwritten",
-        answer=f"confirm is '{task.restore.confirm}', and its name is '{name}'",
-        next_step="Correct confirm if this guest is meant",
-        reason="confirm",
+        f"{actual.kind.noun} {actual.vmid} on node {actual.node} was not overwritten: confirm is "
+        f"'{task.restore.confirm}', and its name is '{name}'",
+        "Correct confirm if this guest is meant",
+        "confirm",
     )
 
 
@@ -345,16 +349,18 @@ def warnings_of(task: Overwrite) -> tuple[str, ...]:
     return warnings
 
 
-def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: ClusterState) -> None:
-    """Raise FleetError for a storage that the node lacks or that has no room: PVE would fail only
+def require_space(
+    planner: GuestPlanner[Any, Any], task: Overwrite, cluster: ClusterState
+) -> Mapping[str, str]:
+    """Return the restored configuration.
+
+    Raises FleetError for a storage that the node lacks or that has no room: PVE would fail only
     after it has removed the disks. It removes the volumes of a container only after it has created
     the new ones (pve-container: API2/LXC.pm, create_vm).
     """
-    actual = task.actual
-    step = restore_step(task)
-    restored = planner.restored(
-        archived_guest(task), vmid=actual.vmid, node=actual.node, data=step.data
-    )
+    actual, source = task.actual, archived_guest(task)
+    vmid, node, data = actual.vmid, actual.node, restore_step(task).data
+    restored = planner.copy_of(source, restored=True, vmid=vmid, node=node, data=data)
     if task.archives:
         require_storage(cluster, task.keep_storage, actual.node, "backup")
     for storage in sorted(actual.kind.storages_in(restored.target)):
@@ -369,12 +375,8 @@ def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: Clu
     needed = {storage: size for storage, size in room.items() if size > 0}
     needs = PlacementNeeds(room=needed, label=actual.label)
     require_room(cluster, actual.node, needs, PlacementRules(), actual.label)
+    return restored.target
 
 
 def _refused(actual: Actual, answer: str, next_step: str) -> Conflict:
-    return Conflict(
-        attempted=f"{actual.label} was not overwritten",
-        answer=answer,
-        next_step=next_step,
-        reason="not overwritten",
-    )
+    return Conflict(f"{actual.label} was not overwritten: {answer}", next_step, "not overwritten")

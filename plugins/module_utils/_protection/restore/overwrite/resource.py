@@ -15,12 +15,12 @@ from ...._foundation.api.upid import parse_upid
 from ...._foundation.cluster.find.restoring import RESTORE_TASKS, await_restored, is_bare
 from ...._foundation.core.errors import Conflict, FleetError, RestoreFailed
 from ...._foundation.core.result import Result
-from ...._foundation.resource.execute import Execution, FailureVerdict, StepResult
+from ...._foundation.resource.engine import Execution, FailureVerdict, StepResult
 from ...._foundation.resource.plan import Plan, Step
+from ...._guests.guest.describe import report
 from ...._guests.guest.flow.apply import apply_plan
 from ...._guests.guest.flow.existing import ExistingResource
 from ...._guests.guest.flow.flow import GuestFlow
-from ...._guests.guest.flow.report import report
 from ...._guests.guest.live.find import require_own
 from ...._guests.guest.live.read import read_wherever, require_untouched
 from ...._guests.guest.plan.planner import CreationOptions
@@ -69,10 +69,9 @@ class OverwrittenGuest(ExistingResource[Any]):
 
     def _changed(self, current: Actual, answer: str) -> Conflict:
         return Conflict(
-            attempted=f"{current.label} was not overwritten",
-            answer=answer,
-            next_step="Look at it, and run this again if it must still be overwritten",
-            reason="changed",
+            f"{current.label} was not overwritten: {answer}",
+            "Look at it, and run this again if it must still be overwritten",
+            "changed",
         )
 
     def _read(self) -> Actual:
@@ -109,41 +108,36 @@ class OverwrittenGuest(ExistingResource[Any]):
         current = self._read()
         if is_bare(current.live):
             raise RestoreFailed(
-                attempted=f"{self.actual.label} was not restored",
-                answer="the restore has failed and has left it empty",
-                next_step=self._remedy(),
-                reason="restore failed",
+                f"{self.actual.label} was not restored: the restore has failed and has left it "
+                "empty",
+                self._remedy(),
+                "restore failed",
             )
         return current
 
     def _remedy(self) -> str:
-        vmid, name = self.actual.vmid, self._task.chosen.name
-        if self.actual.kind is CONTAINER:
-            return self._remedy_of_container(vmid, name)
-        step = f"Run this again with vmid {vmid} and confirm '{name}': it restores the guest again"
-        step += self._start
-        if self._task.copies:
-            return f"{step}. Its former state is its copy {self._task.restore.keep_name}"
-        if not self._task.keeps:
-            return step
-        storage = self._task.keep_storage
-        return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
-
-    @property
-    def _start(self) -> str:
-        """The addition to the next step for a guest that ran."""
-        return "" if self._task.ran is None else ", and starts it"
-
-    def _remedy_of_container(self, vmid: int, name: str) -> str:
-        """Return the next step that recovers a container. A failed restore can remove it
+        """Return the next step that recovers the guest. A failed restore can remove a container
         (pve-container: API2/LXC.pm, create_vm).
         """
-        step = f"Run this again with vmid {vmid} and confirm '{name}'"
-        step = f"{step}: it restores the container, also if it is gone{self._start}"
-        if self._kept is None:
+        task, vmid = self._task, self.actual.vmid
+        is_container = self.actual.kind is CONTAINER
+        what = "the container, also if it is gone" if is_container else "the guest again"
+        step = (
+            f"Run this again with vmid {vmid} and confirm '{task.chosen.name}': it restores {what}"
+        )
+        if task.ran is not None:
+            step += ", and starts it"
+        if is_container:
+            form = "its copy" if task.copies else "archive"
+            return (
+                step if self._kept is None else f"{step}. Its former state is {form} {self._kept}"
+            )
+        if task.copies:
+            return f"{step}. Its former state is its copy {task.restore.keep_name}"
+        if not task.keeps:
             return step
-        form = "its copy" if self._task.copies else "archive"
-        return f"{step}. Its former state is {form} {self._kept}"
+        storage = task.keep_storage
+        return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
 
     def send(self, step: Step) -> StepResult:
         """Send a step; a copy is made by a plan of its own."""
@@ -191,10 +185,10 @@ class OverwrittenGuest(ExistingResource[Any]):
         if found:
             return max(found)
         raise Conflict(
-            attempted=f"{self.actual.label} was not overwritten",
-            answer=f"storage {self._task.keep_storage} lists no archive of its present state",
-            next_step="Look at the log of the task of the backup",
-            reason="no archive",
+            f"{self.actual.label} was not overwritten: storage {self._task.keep_storage} lists no "
+            "archive of its present state",
+            "Look at the log of the task of the backup",
+            "no archive",
             upid=upid,
         )
 
