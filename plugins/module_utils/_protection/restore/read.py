@@ -50,7 +50,14 @@ def find_chosen(
         return _of_volume(client, cluster, desired, archives)
     row = _find_guest(client, cluster, desired)
     if row is not None:
-        return _of_guest(client, cluster, desired, row, archives)
+        # Archives of earlier guests with its VMID are ignored.
+        own = [one for one in archives if one.vmid == row.vmid]
+        removals: Mapping[int, int] = {}
+        if own:
+            online = [name for name, node in cluster.nodes.items() if node.online]
+            removals = read_removals(client, online, vmid=row.vmid)
+        one = choose(desired, by_guest(own, [row], removals)[row.vmid])
+        return with_config(client, desired, one, row)
     if desired.vmid is not None:
         one = choose(desired, [one for one in archives if one.vmid == desired.vmid])
         return with_config(client, desired, one, None)
@@ -67,23 +74,6 @@ def _of_volume(
     if row is not None and (row.type != same[0].type or seems_bare(row)):
         row = None
     return with_config(client, desired, same[0], row)
-
-
-def _of_guest(
-    client: Client,
-    cluster: ClusterState,
-    desired: DesiredRestore,
-    row: VmRow,
-    archives: Iterable[Archive],
-) -> ChosenArchive:
-    """Return the chosen archive of a guest, ignoring archives of earlier guests with its VMID."""
-    own = [one for one in archives if one.vmid == row.vmid]
-    removals: Mapping[int, int] = {}
-    if own:
-        online = [name for name, node in cluster.nodes.items() if node.online]
-        removals = read_removals(client, online, vmid=row.vmid)
-    one = choose(desired, by_guest(own, [row], removals)[row.vmid])
-    return with_config(client, desired, one, row)
 
 
 def _of_removed(

@@ -19,9 +19,9 @@ from ..._foundation.cluster.state import (
 )
 from ..._foundation.cluster.tenant import have_same_tenants, parse_tags
 from ..._foundation.cluster.view import ClusterView
-from ..._foundation.core.errors import Conflict
+from ..._foundation.core.errors import Conflict, FleetError, ValidationFailed
 from ..._foundation.core.result import Result
-from ..._foundation.resource.execute import after_writes
+from ..._foundation.resource.engine import after_writes
 from ..._guests.guest.context import RunContext
 from ..._guests.guest.create.orphan import removal_summary, remove_orphan
 from ..._guests.guest.flow.apply import apply_plan
@@ -31,20 +31,21 @@ from ..._guests.guest.live.find import find
 from ..._guests.guest.plan.archive import require_own_archive
 from ..._guests.guest.registry import list_of
 from ..._guests.kinds.model import Actual
-from ..._guests.kinds.words import VM
+from ..._guests.kinds.words import CONTAINER, VM
+from ..._operation.tasks.read import TaskQuery, read_removals, read_tasks
+from ..._operation.tasks.row import TaskRow, newest_first
 from ..backup.archive import Archive, describe_archive
-from .choose import KINDS, ChosenArchive
+from .choose import ChosenArchive
 from .desired import DesiredRestore, read_desired
 from .guest import read_guest
-from .orphans import find_locked, find_orphans
+from .interrupted import find_locked, find_orphans, find_ran_before_failure, has_failed
 from .overwrite.run import overwrite
-from .ran import find_ran_before_failure
 from .read import find_chosen, read_all
-from .removed import find_completion
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
+_TASK = "vzrestore"
 AnyFlow: TypeAlias = GuestFlow[Any]
 AnyPlan: TypeAlias = GuestPlan[Any]
 
@@ -52,7 +53,7 @@ AnyPlan: TypeAlias = GuestPlan[Any]
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Restore a guest from an archive and return the result; in check mode write nothing."""
     desired = read_desired(params)
-    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    cluster = with_names(client, fetch_cluster_state(client), missing=True)
     archives = read_all(client, cluster, desired).archives
     chosen = find_chosen(client, cluster, desired, archives)
     completion = None
@@ -174,10 +175,9 @@ def require_restored_from(actual: Actual, chosen: ChosenArchive) -> None:
     if has_creation_marker(actual) and not is_same:
         answer = "another task has not finished creating it"
     raise Conflict(
-        attempted=f"{actual.label} was not restored",
-        answer=answer,
-        next_step="Choose another new_name, or overwrite it with confirm",
-        reason="name in use",
+        f"{actual.label} was not restored: {answer}",
+        "Choose another new_name, or overwrite it with confirm",
+        "name in use",
     )
 
 
@@ -213,3 +213,66 @@ def reported(
         "kept": before.get("kept"),
     }
     return replace(result, changed=result.changed or bool(planned), values=values)
+
+
+def find_completion(
+    client: Client, cluster: ClusterState, desired: DesiredRestore, chosen: ChosenArchive
+) -> DesiredRestore | None:
+    """Return the restore that completes a failed one: a new guest with the name, VMID and node of
+    the container. Return None if the VMID is in use, or if no failed restore removed the container.
+    Three requests for each node.
+
+    Raises ValidationFailed if `confirm` differs from the name in the archive.
+    """
+    vmid = chosen.archive.vmid
+    if chosen.kind is not CONTAINER or vmid is None or vmid in cluster.vms:
+        return None
+    nodes = [name for name, node in cluster.nodes.items() if node.online]
+    query = TaskQuery(limit=1, vmid=vmid, types=frozenset((_TASK,)))
+    restores: list[TaskRow] = []
+    for answer in read_tasks(client, nodes, query).values():
+        if not isinstance(answer, FleetError):
+            restores += answer
+    removals = read_removals(client, nodes, vmid=vmid)
+    failed = failed_restore(restores, removals)
+    if failed is None or not is_of_removed(desired, chosen, removals):
+        return None
+    _require_confirmed(desired, chosen)
+    return completion_of(desired, chosen, failed.node)
+
+
+def failed_restore(restores: Sequence[TaskRow], removals: Mapping[int, int]) -> TaskRow | None:
+    """Return the newest restore if it failed and no guest was removed after it (pure)."""
+    newest = newest_first(restores)[:1]
+    if not has_failed(newest):
+        return None
+    removed = removals.get(newest[0].vmid or 0, -1)
+    return None if removed >= newest[0].started else newest[0]
+
+
+def is_of_removed(
+    desired: DesiredRestore, chosen: ChosenArchive, removals: Mapping[int, int]
+) -> bool:
+    """Return whether the archive is of the container and not of an earlier guest with its VMID; an
+    archive that the task names is always accepted (pure).
+    """
+    removed = removals.get(chosen.archive.vmid or 0, -1)
+    return desired.volume is not None or chosen.archive.time > removed
+
+
+def completion_of(desired: DesiredRestore, chosen: ChosenArchive, node: str) -> DesiredRestore:
+    """Return the restore of the container as a new guest with its VMID (pure)."""
+    place = {"vmid": chosen.archive.vmid, "node": node}
+    options = {**desired.options, **place}
+    return replace(desired, new_name=chosen.name, confirm="", options=options, completes=True)
+
+
+def _require_confirmed(desired: DesiredRestore, chosen: ChosenArchive) -> None:
+    if desired.confirm == chosen.name:
+        return
+    raise ValidationFailed(
+        f"Container {chosen.archive.vmid} was not restored: confirm is '{desired.confirm}', and "
+        f"its name in the archive is '{chosen.name}'",
+        "Correct confirm if this container is meant",
+        "confirm",
+    )

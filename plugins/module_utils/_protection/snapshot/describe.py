@@ -2,12 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Snapshots and the lines of a run as modules report them (pure)."""
+"""Snapshots as modules report them (pure)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._foundation.cluster.tenant import tenants_of
@@ -47,38 +45,3 @@ def describe_snapshot(tree: SnapshotTree, one: Snapshot) -> dict[str, Any]:
         "vmstate": one.vmstate,
         "state": one.state,
     }
-
-
-# The maximum number of listed steps; the rows of the VMs contain all steps.
-_STEPS = 50
-
-
-def lines_of(rows: Sequence[Mapping[str, Any]], *, check_mode: bool) -> list[str]:
-    """Return the number of VMs by outcome, and the steps: executed, or planned in check mode."""
-    lines = [_headline(rows, check_mode)]
-    steps: list[str] = []
-    for row in rows:
-        steps += row["plan"] if check_mode else row["done"]
-    lines += steps[:_STEPS]
-    if len(steps) > _STEPS:
-        lines.append(f"and {len(steps) - _STEPS} more steps")
-    return lines
-
-
-def _headline(rows: Sequence[Mapping[str, Any]], check_mode: bool) -> str:
-    counts = Counter(map(_outcome, rows))
-    parts = [f"{name} {counts[name]}" for name in ("changed", "unchanged", "failed")]
-    total = ", ".join(part for part in parts if not part.endswith(" 0"))
-    if not rows:
-        total = "there is no VM to work on"
-    if check_mode:
-        return f"Preview: {total}"
-    return total
-
-
-def _outcome(row: Mapping[str, Any]) -> str:
-    if row["failed"]:
-        return "failed"
-    if row["changed"]:
-        return "changed"
-    return "unchanged"

@@ -82,6 +82,4 @@ def _retention(params: Mapping[str, Any], state: str, pattern: str | None) -> Re
 
 
 def _incomplete(attempted: str, answer: str, next_step: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=attempted, answer=answer, next_step=next_step, reason="snapshot options"
-    )
+    return ValidationFailed(f"{attempted}: {answer}", next_step, "snapshot options")

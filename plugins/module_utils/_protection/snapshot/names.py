@@ -15,11 +15,10 @@ from ..._foundation.core.validate import refused
 from .model import Retention, Snapshot, SnapshotTree
 
 # The format pve-configid with the length of pve-snapshot-name, and the names that PVE reserves.
-_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{1,39}$")
+_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{1,39}\Z")
 _RESERVED = ("current", "pending")
-_AGE = re.compile(r"^\s*(\d+)\s*([smhdw])\s*$", re.IGNORECASE)
+_AGE = re.compile(r"^\s*(\d+)\s*([smhdw])\s*\Z", re.IGNORECASE)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_STAMP = "%Y%m%d-%H%M%S"
 _DIGIT = "[0-9]"
 
 
@@ -39,7 +38,7 @@ def automatic_name(prefix: str, now: float) -> str:
 
     Raises ValidationFailed if the name is not valid with this prefix.
     """
-    stamp = time.strftime(_STAMP, time.gmtime(now))
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     try:
         return snapshot_name(prefix + stamp, "prefix")
     except ValidationFailed:
