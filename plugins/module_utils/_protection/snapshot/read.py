@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.find.restoring import is_bare, require_no_restore, require_restored
@@ -21,6 +21,8 @@ from .storages import FILES, disks_of
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
+
+Row = Mapping[str, Any]
 
 
 def read_vm(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
@@ -50,16 +52,14 @@ def _read(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
         require_restored(client, [row], attempted)
     texts = {key: str(value) for key, value in config.items()}
     kinds = {one.storage: one.kind for one in cluster.storages}
-    name = _name_of(kind, config, row.vmid)
-    disks = disks_of(kind.disks_in(texts), kinds)
     state_storage, state_bytes = kind.memory_volume(texts, cluster, row.node)
     return SnapshotVm(
         kind=kind,
         vmid=row.vmid,
         node=row.node,
-        name=name,
+        name=_name_of(kind, config, row.vmid),
         tree=tree_of(rows),
-        disks=disks,
+        disks=disks_of(kind.disks_in(texts), kinds),
         tags=parse_tags(_text(config, "tags")),
         lock=_text(config, "lock") or None,
         template=_text(config, "template") not in ("", "0"),
@@ -67,18 +67,17 @@ def _read(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
         state_storage=state_storage,
         state_bytes=state_bytes,
         generation=_text(config, "vmgenid"),
-        identity=_identity(kind, config, name, disks),
+        identity=_identity(kind, config, row.vmid),
     )
 
 
-def _identity(
-    kind: Kind, config: Mapping[str, Any], name: str, disks: Iterable[SnapshotDisk]
-) -> Identity:
-    volumes = {disk.slot: disk.volume for disk in disks}
-    return kind.identity_in(config, name=name, volumes=volumes)
+def _identity(kind: Kind, config: Row, vmid: int) -> Identity:
+    texts = {key: str(value) for key, value in config.items()}
+    volumes = {disk.slot: disk.volume for disk in disks_of(kind.disks_in(texts), {})}
+    return kind.identity_in(config, name=_name_of(kind, config, vmid), volumes=volumes)
 
 
-def _name_of(kind: Kind, config: Mapping[str, Any], vmid: int) -> str:
+def _name_of(kind: Kind, config: Row, vmid: int) -> str:
     """Return the name of a guest, or its kind and VMID if it has no name."""
     return kind.name_in(config) or f"{kind.noun} {vmid}"
 
@@ -87,11 +86,7 @@ def read_owned(client: Client, vm: SnapshotVm) -> tuple[Identity, tuple[str, ...
     """Return the current identity and tags of a VM; one request. Raises BeingRestored."""
     config = client.get(*vm.path, "config", params={"current": 1})
     require_no_restore(config, f"{vm.label} was not changed", vm.vmid, vm.node)
-    texts = {key: str(value) for key, value in config.items()}
-    name = _name_of(vm.kind, config, vm.vmid)
-    disks = disks_of(vm.kind.disks_in(texts), {})
-    identity = _identity(vm.kind, config, name, disks)
-    return identity, parse_tags(_text(config, "tags"))
+    return _identity(vm.kind, config, vm.vmid), parse_tags(_text(config, "tags"))
 
 
 def _text(answer: Mapping[str, Any], key: str) -> str:
@@ -172,23 +167,24 @@ def running_task(client: Client, node: str, vmid: int, kind: str) -> str | None:
     return None
 
 
-def all_tasks(
-    client: Client, node: str, vmid: int, kind: str, since: float
-) -> list[Mapping[str, Any]]:
-    """Return the running and finished tasks of that type for the VM since a time."""
-    rows = client.get(
-        "nodes", node, "tasks", vmid=vmid, typefilter=kind, source="all", since=int(since)
-    )
-    return rows or []
+def running_action(client: Client, vm: SnapshotVm, action: str) -> str | None:
+    """Return the UPID of a running task of that action for the VM, or None."""
+    return running_task(client, vm.node, vm.vmid, vm.task_of(action))
+
+
+def all_tasks(client: Client, vm: SnapshotVm, action: str, since: float) -> list[Row]:
+    """Return the running and finished tasks of that action for the VM since a time."""
+    kind = vm.task_of(action)
+    query = {"vmid": vm.vmid, "typefilter": kind, "source": "all", "since": int(since)}
+    rows = client.get("nodes", vm.node, "tasks", params=query) or []
+    return [row for row in rows if row.get("type") == kind]
 
 
 def new_task(
-    client: Client, node: str, vmid: int, kind: str, since: float, known: set[str]
+    client: Client, vm: SnapshotVm, action: str, since: float, known: Collection[str] = ()
 ) -> str | None:
-    """Return the UPID of the latest task of that type since a time, except `known`, or None."""
-    rows = all_tasks(client, node, vmid, kind, since)
-    fresh = [row for row in rows if row.get("type") == kind and row["upid"] not in known]
+    """Return the UPID of the latest task of that action since a time, except `known`, or None."""
+    fresh = [row for row in all_tasks(client, vm, action, since) if row["upid"] not in known]
     if not fresh:
         return None
-    latest = max(fresh, key=lambda row: int(row.get("starttime") or 0))
-    return latest["upid"]
+    return max(fresh, key=lambda row: int(row.get("starttime") or 0))["upid"]
