@@ -26,11 +26,11 @@ from ..._foundation.core.errors import (
 from ..._foundation.core.failures.several import FailedGuest, failure_of
 from ..._foundation.core.parallel import side_by_side
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import apply_plan
-from ..._foundation.resource.result import diff_of
+from ..._foundation.core.texts.plan_lines import guest_lines
+from ..._foundation.resource.engine import apply_plan, diff_of
 from ..._guests.kinds.identity import require_name, require_same_creation, require_same_disks
-from ..._guests.kinds.words import TYPES, kind_of_row
-from .describe import describe_vm, lines_of
+from ..._guests.kinds.words import kind_of_row
+from .describe import describe_vm
 from .desired import read_desired
 from .model import (
     ACTION_OF_LOCK,
@@ -42,9 +42,16 @@ from .model import (
     SnapshotVm,
 )
 from .plan import plan_snapshots
-from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
-from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
-from .restart import locked, require_same_power, runs_or_starts, wait_for_unlocked
+from .read import chained_storages, has_snapshots, read_owned, read_vm, running_action, tags_in
+from .resource import (
+    SnapshotOutcome,
+    SnapshotsOfVm,
+    locked,
+    require_same_power,
+    runs_or_starts,
+    wait_for_unlocked,
+    with_unlock_step,
+)
 from .select import GuestTarget, is_selection, restored_rows, targets
 from .storages import require_snapshots, require_state_room
 
@@ -74,8 +81,8 @@ class SnapshotContext:
         def check(destroys: bool) -> None:
             is_needed = destroys or self.owner.tag is not None
             if is_needed and not is_fresh[0]:
-                if destroys:
-                    self._require_same_power(vm)
+                if destroys and self.desired.state == "rolled_back" and self.desired.restart:
+                    require_same_power(vm, runs_or_starts(self.client, vm))
                 current, tags = read_owned(self.client, vm)
                 self.owner.require_owned(vm.label, tags, unnamed=vm.unnamed)
                 require_same_creation(vm.label, vm.identity, current)
@@ -85,11 +92,6 @@ class SnapshotContext:
             is_fresh[0] = False
 
         return check
-
-    def _require_same_power(self, vm: SnapshotVm) -> None:
-        """Raise PowerChanged if the VM must run as before, but was started or stopped since."""
-        if self.desired.state == "rolled_back" and self.desired.restart:
-            require_same_power(vm, runs_or_starts(self.client, vm))
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -104,7 +106,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         client=client,
         desired=desired,
         owner=owner_of(params),
-        cluster=fetch_cluster_state(client, TYPES),
+        cluster=fetch_cluster_state(client),
         check_mode=check_mode,
         timeout=validate.count(params.get("task_timeout"), 300, "task_timeout"),
     )
@@ -129,7 +131,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         values={
             "snapshot": desired.name,
             "vms": rows,
-            "report": lines_of(rows, check_mode=check_mode),
+            "report": guest_lines(rows, check_mode=check_mode),
         },
         diff=_diff(outcomes),
         warnings=tuple(warnings),
@@ -147,6 +149,15 @@ def _restored(context: SnapshotContext, chosen: Sequence[GuestTarget]) -> Iterab
         require_restored(context.client, rows, "No VM was rolled back")
         _raise_empty_selection()
     return find_restored(context.client, rows).values()
+
+
+def _raise_empty_selection() -> NoReturn:
+    """Raise UnknownVm for a rollback of no VM (pure)."""
+    raise UnknownVm(
+        "No VM was rolled back: no VM that is visible has this tenant and these tags",
+        "Check the spelling of tenant and tags, and that the user or token has VM.Audit on the VMs",
+        "unknown VM",
+    )
 
 
 def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotOutcome], list[str]]:
@@ -174,7 +185,12 @@ def _one(context: SnapshotContext, target: GuestTarget) -> SnapshotOutcome:
         try:
             return _work(context, target, row)
         except FleetError as error:
-            now = _row_to_try_again(context, row, error)
+            # Another run may have moved, started or stopped the VM.
+            if error.details.get("done") or not isinstance(error, (PowerChanged, UnknownVm)):
+                raise
+            now: VmRow | None = row
+            if isinstance(error, UnknownVm):
+                now = fetch_cluster_state(context.client, context.cluster.types).vms.get(row.vmid)
             if now is None:
                 raise
             return _work(context, target, now)
@@ -185,17 +201,6 @@ def _one(context: SnapshotContext, target: GuestTarget) -> SnapshotOutcome:
             name = row.name or f"{kind.noun} {row.vmid}"
             known = SnapshotVm(kind, row.vmid, row.node, name, SnapshotTree(), tags=row.tags)
         return SnapshotOutcome(target.label, known, error=error)
-
-
-def _row_to_try_again(context: SnapshotContext, row: VmRow, error: FleetError) -> VmRow | None:
-    """Return the present row of a VM that another run moved, started or stopped, or None."""
-    if error.details.get("done"):
-        return None
-    if isinstance(error, PowerChanged):
-        return row
-    if not isinstance(error, UnknownVm):
-        return None
-    return fetch_cluster_state(context.client, context.cluster.types).vms.get(row.vmid)
 
 
 def _work(context: SnapshotContext, target: GuestTarget, row: VmRow) -> SnapshotOutcome:
@@ -216,15 +221,14 @@ def _work(context: SnapshotContext, target: GuestTarget, row: VmRow) -> Snapshot
         vm = read_vm(client, row, context.cluster)
     if desired.state == "rolled_back":
         vm = _before_rollback(context, vm, owners, rolled_back)
-    planned_for = vm
-    if context.check_mode:
-        planned_for = _as_finished(vm, desired.name or "")
+    planned_for = _as_finished(vm, desired.name or "") if context.check_mode else vm
     plan = plan_snapshots(desired, planned_for, rolled_back=rolled_back)
     creates = any(step.action == TAKE for step in plan.steps)
     if creates:
         require_snapshots(vm, has_snapshots(client, vm))
     if creates and desired.vmstate and vm.tree.running:
-        _require_room(context, vm)
+        room = {vm.state_storage: vm.state_bytes}
+        require_state_room(with_allocations(client, context.cluster, room), vm)
 
     def read_again() -> SnapshotVm:
         final = read_vm(client, row, context.cluster)
@@ -244,16 +248,6 @@ def _work(context: SnapshotContext, target: GuestTarget, row: VmRow) -> Snapshot
     return replace(apply_plan(snapshots, context.check_mode), label=target.label)
 
 
-def _require_room(context: SnapshotContext, vm: SnapshotVm) -> None:
-    """Raise QuotaExceeded if the storage has no room for the memory of the VM.
-
-    One request if the free bytes do not suffice, and the kind of the storage does not decide.
-    """
-    room = {vm.state_storage: vm.state_bytes}
-    cluster = with_allocations(context.client, context.cluster, room)
-    require_state_room(cluster, vm)
-
-
 def _before_rollback(
     context: SnapshotContext, vm: SnapshotVm, owners: tuple[str, ...], rolled_back: bool
 ) -> SnapshotVm:
@@ -271,37 +265,29 @@ def _before_rollback(
     return replace(vm, disks=disks, tags_after=tags_after)
 
 
-_MAY_SEE = "the user or token has VM.Audit on the VMs"
-
-
-def _raise_empty_selection() -> NoReturn:
-    """Raise UnknownVm for a rollback of no VM (pure)."""
-    raise UnknownVm(
-        attempted="No VM was rolled back",
-        answer="no VM that is visible has this tenant and these tags",
-        next_step=f"Check the spelling of tenant and tags, and that {_MAY_SEE}",
-        reason="unknown VM",
-    )
-
-
 def _finish_running_task(context: SnapshotContext, vm: SnapshotVm) -> bool:
     """Wait for the snapshot task of an earlier run; return whether it was a successful rollback."""
     client = context.client
     action = ACTION_OF_LOCK[vm.lock or ""]
-    task = vm.task_of(action)
-    upid = running_task(client, vm.node, vm.vmid, task)
+    upid = running_action(client, vm, action)
     is_rollback = action == ROLL_BACK
     if upid is None:
         if is_rollback and context.desired.state == "rolled_back":
             _require_unlocked(vm, wait_for_unlocked(client, vm))
         return False
     # If it failed, this run starts over.
-    return _ends_well(context, vm, upid, task) and is_rollback
+    return _ends_well(context, vm, upid, action) and is_rollback
 
 
-def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, task: str) -> bool:
+def _require_unlocked(vm: SnapshotVm, is_unlocked: bool) -> None:
+    """Raise Locked for a VM that keeps the lock of a rollback (pure)."""
+    if not is_unlocked:
+        raise with_unlock_step(locked(vm), vm)
+
+
+def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, action: str) -> bool:
     """Wait for a task of another run, and return whether it succeeded. Raises TaskTimeout."""
-    attempted = f"The {task} of {vm.label} did not end"
+    attempted = f"The {vm.task_of(action)} of {vm.label} did not end"
     try:
         context.client.wait(upid, timeout=context.timeout, attempted=attempted)
     except TaskTimeout:
@@ -318,21 +304,13 @@ def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
     AbstractConfig.pm, snapshot_rollback; qemu-server: API2/Qemu.pm, rollback). A VM that is read in
     between is stopped, and a rollback planned from this state would leave it stopped.
     """
-    client = context.client
     found = False
-    for task in (vm.task_of(ROLL_BACK), vm.task_of(START)):
-        upid = running_task(client, vm.node, vm.vmid, task)
-        if upid is None:
-            continue
-        found = True
-        _ends_well(context, vm, upid, task)  # a failed task changes nothing any more
+    for action in (ROLL_BACK, START):
+        upid = running_action(context.client, vm, action)
+        if upid is not None:
+            found = True
+            _ends_well(context, vm, upid, action)  # a failed task changes nothing any more
     return found
-
-
-def _require_unlocked(vm: SnapshotVm, is_unlocked: bool) -> None:
-    """Raise Locked for a VM that keeps the lock of a rollback (pure)."""
-    if not is_unlocked:
-        raise with_unlock_step(locked(vm), vm)
 
 
 def _as_finished(vm: SnapshotVm, name: str) -> SnapshotVm:
@@ -377,28 +355,24 @@ def _reported(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, A
     }
     if outcome.vm is not None:
         row.update(describe_vm(outcome.vm, prefix=context.owner.prefix))
+    reason = "InSync"
+    if context.check_mode and outcome.plan.changed:
+        reason = "Planned"
     if error is not None:
+        reason = error.category
         row.update(error.as_result())
         done = error.details.get("done", [])
         row["done"] = done
         row["changed"] = error.came_after_changes
         row["snapshots"] = None
         row["status"] = None
-    row["conditions"] = [_condition(context, outcome)]
+    is_ready = error is None and reason == "InSync"
+    row["conditions"] = [{"type": "Ready", "status": is_ready, "reason": reason}]
     return row
-
-
-def _condition(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, Any]:
-    if outcome.error is not None:
-        return {"type": "Ready", "status": False, "reason": outcome.error.category}
-    if context.check_mode and outcome.plan.changed:
-        return {"type": "Ready", "status": False, "reason": "Planned"}
-    return {"type": "Ready", "status": True, "reason": "InSync"}
 
 
 def _failure(outcomes: list[SnapshotOutcome]) -> FleetError | None:
     labels = [one.vm.label if one.vm else f"VM '{one.label}'" for one in outcomes]
     ends = zip(labels, [one.error for one in outcomes], strict=True)
-    return failure_of(
-        [FailedGuest(label, error) for label, error in ends if error is not None], labels
-    )
+    failed = [FailedGuest(label, error) for label, error in ends if error is not None]
+    return failure_of(failed, labels)

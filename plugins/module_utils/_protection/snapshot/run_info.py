@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.cluster.find.restoring import find_restored
-from ..._foundation.cluster.state import ClusterState, fetch_cluster_state
+from ..._foundation.cluster.state import fetch_cluster_state
 from ..._foundation.core.errors import FleetError, ForeignTenant, UnknownVm
 from ..._foundation.core.parallel import side_by_side
 from ..._foundation.core.result import Result
-from ..._guests.kinds.kind import Kind
-from ..._guests.kinds.words import TYPES, kind_name
+from ..._guests.kinds.words import kind_name
 from .describe import describe_vm
 from .model import SnapshotVm
 from .read import read_vm
@@ -34,14 +33,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     the only VM, the task fails.
     """
     by_selection = is_selection(params)
-    cluster = fetch_cluster_state(client, TYPES)
+    cluster = fetch_cluster_state(client)
     owner = owner_of(params)
     chosen = targets(client, cluster, params)
     details = bool(params.get("details"))
 
     def read_target(target: GuestTarget) -> dict[str, Any] | None:
         try:
-            vm = _read(client, cluster, owner, target)
+            vm = read_vm(client, target.require_row(), cluster)
+            owner.require_owned(vm.label, vm.tags, unnamed=vm.unnamed)
+            target.require_name(vm.label, vm.name)
             described = {**describe_vm(vm, prefix=owner.prefix), "error": None}
             if details:
                 _add_sizes(client, vm, described)
@@ -61,15 +62,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return Result(False, {"vms": vms}, warnings=tuple(warnings))
 
 
-def _read(
-    client: Client, cluster: ClusterState, owner: OwnerScope, target: GuestTarget
-) -> SnapshotVm:
-    vm = read_vm(client, target.require_row(), cluster)
-    owner.require_owned(vm.label, vm.tags, unnamed=vm.unnamed)
-    target.require_name(vm.label, vm.name)
-    return vm
-
-
 def _unread(target: GuestTarget, owner: OwnerScope, error: FleetError) -> dict[str, Any]:
     """Return the visible values of a VM that could not be read."""
     described: dict[str, Any] = {
@@ -87,13 +79,8 @@ def _unread(target: GuestTarget, owner: OwnerScope, error: FleetError) -> dict[s
     }
     row = target.row
     if row is not None and owner.may_see(row, error):
-        described["kind"] = kind_name(row.type)
-        described["vmid"] = row.vmid
-        described["name"] = row.name
-        described["node"] = row.node
-        described["tags"] = sorted(row.tags)
-        described["status"] = row.status
-        described["lock"] = row.lock
+        described.update(kind=kind_name(row.type), vmid=row.vmid, name=row.name, node=row.node)
+        described.update(tags=sorted(row.tags), status=row.status, lock=row.lock)
     return described
 
 
@@ -104,7 +91,10 @@ def _add_sizes(client: Client, vm: SnapshotVm, described: dict[str, Any]) -> Non
         name = row["name"]
         answer = client.get(*vm.path, "snapshot", name, "config")
         config = {key: str(value) for key, value in answer.items()}
-        row["disks"] = sizes_of(vm.kind, config)
+        row["disks"] = [
+            {"name": disk.slot, "volume": disk.volume, "storage": disk.storage, "size": disk.size}
+            for disk in disks_of(vm.kind.disks_in(config), {})
+        ]
         volumes[name] = config.get("vmstate", "")
     storages = {volume.partition(":")[0] for volume in volumes.values() if volume}
     sizes: dict[str, int] = {}
@@ -116,13 +106,3 @@ def _add_sizes(client: Client, vm: SnapshotVm, described: dict[str, Any]) -> Non
     for row in described["snapshots"]:
         volume = volumes[row["name"]]
         row["vmstate_size"] = sizes.get(volume)
-
-
-def sizes_of(kind: Kind, config: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the disks of a snapshot's configuration with their sizes in bytes (pure)."""
-    sizes = []
-    for disk in disks_of(kind.disks_in(config), {}):
-        sizes.append(
-            {"name": disk.slot, "volume": disk.volume, "storage": disk.storage, "size": disk.size}
-        )
-    return sizes

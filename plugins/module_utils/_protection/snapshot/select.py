@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..._foundation.cluster.find.locate import locate, locate_by_name
+from ..._foundation.cluster.find.lookup import locate, locate_by_name
 from ..._foundation.cluster.find.owner import OwnerScope, owner_of
 from ..._foundation.cluster.find.restoring import require_restored, suspects, with_bare_queried
 from ..._foundation.cluster.find.unread import require_readable
@@ -47,10 +47,9 @@ class GuestTarget:
         if self.called is None or name == self.called:
             return
         raise Conflict(
-            attempted=f"{label} was refused",
-            answer=f"it is not called '{self.called}', as the task says",
-            next_step="Check name and vmid, or give only one of them",
-            reason="another name",
+            f"{label} was refused: it is not called '{self.called}', as the task says",
+            "Check name and vmid, or give only one of them",
+            "another name",
         )
 
 
@@ -76,10 +75,9 @@ def is_selection(params: Mapping[str, Any]) -> bool:
         return False
     if not params.get("tenant") and not params.get("tags"):
         raise ValidationFailed(
-            attempted="No VM was chosen",
-            answer="none of name, vmid, vms, tenant and tags is given",
-            next_step="Give one of them",
-            reason="no VM",
+            "No VM was chosen: none of name, vmid, vms, tenant and tags is given",
+            "Give one of them",
+            "no VM",
         )
     return True
 
@@ -88,7 +86,8 @@ def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) ->
     """Return each VM of the task once; a named VM that is not found has an error."""
     owner = owner_of(params)
     if is_selection(params):
-        rows = _selected(cluster, params, owner)
+        # Templates have no snapshots.
+        rows = [row for row in with_tags(cluster, params, owner) if not row.template]
         return [GuestTarget(f"{row.name} ({row.vmid})", row) for row in rows]
     found: dict[int, GuestTarget] = {}
     lost: list[GuestTarget] = []
@@ -119,11 +118,21 @@ def _require_chosen(label: str, row: VmRow, params: Mapping[str, Any], owner: Ow
             return
         answer = f"it is not in pool '{params['pool']}'"
     raise Conflict(
-        attempted=f"{label} was refused",
-        answer=answer,
-        next_step="Remove the guest, or the option that excludes it; nothing was changed",
-        reason="excluded",
+        f"{label} was refused: {answer}",
+        "Remove the guest, or the option that excludes it; nothing was changed",
+        "excluded",
     )
+
+
+def with_tags(cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope) -> list[VmRow]:
+    """Return the guests of the tenant with all tags of the task, sorted by VMID (pure)."""
+    tags = {validate.tag(tag) for tag in params.get("tags") or ()}
+    found: list[VmRow] = []
+    for row in cluster.vms.values():
+        own_tags = {tag.lower() for tag in row.tags}
+        if tags <= own_tags and owner.owns(row):
+            found.append(row)
+    return sorted(found, key=lambda row: row.vmid)
 
 
 def restored_rows(client: Client, cluster: ClusterState, owner: OwnerScope) -> list[VmRow]:
@@ -134,24 +143,14 @@ def restored_rows(client: Client, cluster: ClusterState, owner: OwnerScope) -> l
     return suspects(cluster, owner.tag, owner.prefix)
 
 
-def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope) -> list[VmRow]:
-    """Return the VMs of the tenant with all the tags, except templates: they have no snapshots."""
-    tags = {validate.tag(tag) for tag in params.get("tags") or ()}
-    rows = []
-    for row in cluster.vms.values():
-        own_tags = {tag.lower() for tag in row.tags}
-        if not row.template and tags <= own_tags and owner.owns(row):
-            rows.append(row)
-    return sorted(rows, key=lambda row: row.vmid)
-
-
 def _find(
     client: Client, cluster: ClusterState, one: str | int, owner: OwnerScope
 ) -> tuple[VmRow, ClusterState]:
     """Return the row of a VM, and the cluster state with names that were read from the nodes.
 
-    Raises NotFound, Conflict for an ambiguous name, NodeUnhealthy if the name cannot be read,
-    BeingRestored if a restore may bring the VM back, and PermissionDenied for a hidden VMID.
+    Raises UnknownVm with the most similar name, Conflict for an ambiguous name, NodeUnhealthy if
+    the name cannot be read, BeingRestored if a restore may bring the VM back, and PermissionDenied
+    for a hidden VMID.
     """
     if isinstance(one, int):
         row, cluster = locate(client, cluster, vmid=one)
@@ -174,8 +173,8 @@ def _require_found(row: VmRow | None, label: str, name: str, names: Collection[s
     if row is not None:
         return row
     raise UnknownVm(
-        attempted=f"{label} was not found",
-        answer=f"no VM of that name or number is visible{did_you_mean(name, names)}",
-        next_step="Check the spelling, and that the user or token has VM.Audit on it",
-        reason="unknown VM",
+        f"{label} was not found: no VM of that name or number is "
+        f"visible{did_you_mean(name, names)}",
+        "Check the spelling, and that the user or token has VM.Audit on it",
+        "unknown VM",
     )

@@ -90,10 +90,9 @@ def no_snapshots(vm: SnapshotVm) -> NotSupported:
     listed = "; ".join(_label(disk) for disk in causes)
     formats = "qcow2 in files, LVM-thin, ZFS, Ceph, BTRFS"
     return NotSupported(
-        attempted=f"Could not take a snapshot of {vm.label}",
-        answer=f"its storage cannot take snapshots of {listed}",
-        next_step=f"Move the disks to a storage and format that can ({formats})",
-        reason="no snapshots",
+        f"Could not take a snapshot of {vm.label}: its storage cannot take snapshots of {listed}",
+        f"Move the disks to a storage and format that can ({formats})",
+        "no snapshots",
         details={
             "disks": [disk.slot for disk in causes],
             "storages": sorted({disk.storage for disk in causes}),
@@ -110,10 +109,10 @@ def require_state_room(cluster: ClusterState, vm: SnapshotVm) -> None:
     if reason is None:
         return
     raise QuotaExceeded(
-        attempted=f"Could not take a snapshot of {vm.label} with its memory",
-        answer=f"{reason} (twice the memory and 500 MiB)",
-        next_step="Take it without vmstate, make room, or set vmstatestorage of the VM with qm set",
-        reason="no room",
+        f"Could not take a snapshot of {vm.label} with its memory: {reason} (twice the memory and "
+        "500 MiB)",
+        "Take it without vmstate, make room, or set vmstatestorage of the VM with qm set",
+        "no room",
         details={"node": vm.node, "storages": [vm.state_storage]},
     )
 
@@ -125,10 +124,10 @@ def would_be_lost(vm: SnapshotVm, name: str, newer: Iterable[Snapshot]) -> Confl
     listed = "; ".join(_label(disk) for disk in causes)
     reason = f"because a storage can only go back to the newest one: {listed}"
     return Conflict(
-        attempted=f"{vm.label} was not rolled back to '{name}'",
-        answer=f"newer snapshots would be lost: {', '.join(lost)}, {reason}",
-        next_step="Set force=true to delete them first, or roll back to the newest one",
-        reason="newer snapshots",
+        f"{vm.label} was not rolled back to '{name}': newer snapshots would be lost: "
+        f"{', '.join(lost)}, {reason}",
+        "Set force=true to delete them first, or roll back to the newest one",
+        "newer snapshots",
         details={"snapshots": lost, "disks": [disk.slot for disk in causes]},
     )
 
