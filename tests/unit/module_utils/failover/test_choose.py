@@ -35,7 +35,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.fail
     in_groups,
     newest_archives,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.other_site import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.read import (
     OtherSite,
     find_start_blockers,
 )

@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.fail
 from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.find import (
     chosen_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.nics import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.failover.replicas.plan import (
     change_of,
     remaining_options,
 )

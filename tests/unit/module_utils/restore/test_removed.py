@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.choo
 from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.desired import (
     read_desired,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.removed import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.run import (
     completion_of,
     failed_restore,
     is_of_removed,

@@ -15,7 +15,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.mod
     SnapshotTree,
     SnapshotVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.restart import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.resource import (
     runs_or_starts,
 )
 from tests.fake_api import FakeApi

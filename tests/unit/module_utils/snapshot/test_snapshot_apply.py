@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
     TaskFailed,
     UnknownVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.execute import execute
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.engine import execute
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM as VM_KIND
 from ansible_collections.pve.fleet.plugins.module_utils._protection.snapshot.desired import (
     read_desired,
