@@ -78,18 +78,13 @@ def privileges(control: AccessControl, who: str, path: str) -> Held:
     """Return the privileges of a user or token on a path."""
     user, _mark, token = who.partition("!")
     if token and control.separated:
-        return _of_separated(control, who, user, path)
+        granted = _granted(control, who, path, frozenset())
+        owned = privileges(control, user, path)
+        both = granted.keys() & owned.keys()
+        return {name: granted[name] and owned[name] for name in both}
     if user == ROOT:
         return dict.fromkeys(control.roles["Administrator"], True)
     return _granted(control, user, path, control.groups)
-
-
-def _of_separated(control: AccessControl, who: str, user: str, path: str) -> Held:
-    """Return the privileges that both a token and its user have; root@pam has all."""
-    granted = _granted(control, who, path, frozenset())
-    owned = privileges(control, user, path)
-    both = granted.keys() & owned.keys()
-    return {name: granted[name] and owned[name] for name in both}
 
 
 def _granted(control: AccessControl, who: str, path: str, groups: frozenset[str]) -> Held:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..._foundation.core import validate
@@ -48,10 +48,10 @@ def want_grant(item: Mapping[str, Any]) -> Grant:
     named = [kind for kind in SUBJECTS if item.get(kind) is not None]
     if len(named) != 1:
         raise ValidationFailed(
-            attempted="grants was refused",
-            answer=f"an item names {' and '.join(named) or 'nothing that gets the role'}",
-            next_step="Set one of user, group and token in each item",
-            reason="grants",
+            "grants was refused: an item names "
+            f"{' and '.join(named) or 'nothing that gets the role'}",
+            "Set one of user, group and token in each item",
+            "grants",
         )
     kind = named[0]
     role = item.get("role")
@@ -71,20 +71,17 @@ def read_grant(row: Mapping[str, Any]) -> Grant:
 
 def batches(grants: frozenset[Grant]) -> Sequence[tuple[frozenset[Grant], Mapping[str, Any]]]:
     """Return the entries by role and propagation, each with the data of one request."""
-    found: dict[tuple[str, bool], list[Grant]] = {}
+    alike: dict[tuple[str, bool], list[Grant]] = {}
     for grant in sorted(grants):
-        found.setdefault((grant.role, grant.propagate), []).append(grant)
-    return [
-        (frozenset(alike), {"roles": role, "propagate": int(propagate), **_listed(alike)})
-        for (role, propagate), alike in sorted(found.items())
-    ]
-
-
-def _listed(grants: Iterable[Grant]) -> dict[str, str]:
-    lists: dict[str, list[str]] = {}
-    for grant in grants:
-        lists.setdefault(SUBJECTS[grant.kind], []).append(grant.who)
-    return {parameter: ",".join(names) for parameter, names in lists.items()}
+        alike.setdefault((grant.role, grant.propagate), []).append(grant)
+    found: list[tuple[frozenset[Grant], Mapping[str, Any]]] = []
+    for (role, propagate), batch in sorted(alike.items()):
+        subjects: dict[str, list[str]] = {}
+        for grant in batch:
+            subjects.setdefault(SUBJECTS[grant.kind], []).append(grant.who)
+        lists = {parameter: ",".join(names) for parameter, names in subjects.items()}
+        found.append((frozenset(batch), {"roles": role, "propagate": int(propagate), **lists}))
+    return found
 
 
 def want_path(value: str, what: str) -> str:

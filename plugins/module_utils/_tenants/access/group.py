@@ -11,8 +11,7 @@ from typing import Any
 
 from ..._foundation.api.interface import Api
 from ..._foundation.core import validate
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Call, Field, Key, Table
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ..._foundation.resource.values import comment_field
 from .own_loss import find_group_loss
 from .uses import require_unused, uses_of

@@ -18,8 +18,8 @@ from typing import Any
 from ..._foundation.api.interface import Api
 from ..._foundation.api.root import ROOT
 from ..._foundation.core import times
-from ..._foundation.resource.change import DesiredResource, ResourceChange
 from ..._foundation.resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss
+from ..._foundation.resource.table import DesiredResource, ResourceChange
 from .effective import AccessControl, AclEntry, lost_privileges, privileges, read_privileges
 from .grants import Grant, read_grant
 

@@ -88,8 +88,12 @@ def site_of(
         "token_id": token_id,
         "token_secret": secret,
     }
-    if connection.ca:
+    if connection.ca and not connection.fingerprint:
         site["ca_path"] = connection.ca
+    if connection.fingerprint:
+        site["fingerprint"] = connection.fingerprint
+    if connection.others:
+        site["other_hosts"] = [str(server) for server in connection.others]
     if not connection.validate_certs:
         site["validate_certs"] = False
     return {"sites": [site]}
@@ -102,10 +106,9 @@ def place_of(
     path, password = params.get("credentials_file"), params.get("vault_password")
     if password is not None and not password:
         raise ValidationFailed(
-            attempted="vault_password was refused",
-            answer="it is empty, so the login would not be encrypted",
-            next_step="Set it to the password of the vault, or leave it out",
-            reason="vault_password",
+            "vault_password was refused: it is empty, so the login would not be encrypted",
+            "Set it to the password of the vault, or leave it out",
+            "vault_password",
         )
     if not path:
         return None
@@ -131,11 +134,10 @@ def read(place: LoginFile, *, damaged: bool = False) -> StoredLogin:
         if token or mark or damaged:
             return StoredLogin(content.data, content.mode, token, secret, mark)
     raise Conflict(
-        attempted=f"credentials_file {place.path} was not used",
-        answer=f"the file exists and is not the login of {place.label}",
-        next_step="Choose another file, or move this one away",
-        reason="another file",
-        dispatched=False,
+        f"credentials_file {place.path} was not used: the file exists and is not the login of "
+        f"{place.label}",
+        "Choose another file, or move this one away",
+        "another file",
     )
 
 
@@ -232,11 +234,10 @@ def _require_unchanged(place: LoginFile, before: StoredLogin) -> None:
     if (content and content.data) == before.data:
         return
     raise Conflict(
-        attempted=f"The login of {place.label} was not written to {place.path}",
-        answer="another run has changed the file since this one began, and Proxmox VE returns a"
-        " secret only once",
-        next_step="Use the login in the file, and set state=rotated if it does not work",
-        reason="changed since",
+        f"The login of {place.label} was not written to {place.path}: another run has changed the "
+        "file since this one began, and Proxmox VE returns a secret only once",
+        "Use the login in the file, and set state=rotated if it does not work",
+        "changed since",
     )
 
 
@@ -248,33 +249,6 @@ class LoginFileRepair:
     warnings: tuple[str, ...]
     before: Mapping[str, Any]
     after: Mapping[str, Any]
-
-
-def find_repair(place: LoginFile, stored: StoredLogin) -> LoginFileRepair | None:
-    """Return the repair of the mode or the encryption of a file with a login, or None."""
-    if stored.data is None or stored.token is None:
-        return None
-    is_vaulted = _is_vaulted(stored.data)
-    parts: list[str] = []
-    if stored.mode & _MORE_THAN_MODE:
-        parts.append(f"Set the mode of {place.path} from {stored.mode:04o} to {_MODE:04o}")
-    if place.password and not is_vaulted:
-        parts.append(f"Encrypt {place.path}")
-    if not parts:
-        return None
-    warnings: list[str] = []
-    if stored.mode & _OF_OTHERS:
-        text = (
-            f"{place.path} had mode {stored.mode:04o}: if someone else may have read it, set"
-            " state=rotated to give the tenant another token"
-        )
-        warnings.append(text)
-    return LoginFileRepair(
-        "; ".join(parts),
-        tuple(warnings),
-        {"mode": f"{stored.mode:04o}", "encrypted": is_vaulted},
-        {"mode": f"{_MODE:04o}", "encrypted": bool(place.password)},
-    )
 
 
 class LoginKeeper:
@@ -340,10 +314,31 @@ class LoginKeeper:
         return f"file {self.place.path}" if self.place else ""
 
     def find_repair(self) -> LoginFileRepair | None:
-        """Return the repair that the file needs, or None."""
-        if self.place is None:
+        """Return the repair of the mode or the encryption of a file with a login, or None."""
+        place, stored = self.place, self.stored
+        if place is None or stored.data is None or stored.token is None:
             return None
-        return find_repair(self.place, self.stored)
+        is_vaulted = _is_vaulted(stored.data)
+        parts: list[str] = []
+        if stored.mode & _MORE_THAN_MODE:
+            parts.append(f"Set the mode of {place.path} from {stored.mode:04o} to {_MODE:04o}")
+        if place.password and not is_vaulted:
+            parts.append(f"Encrypt {place.path}")
+        if not parts:
+            return None
+        warnings: list[str] = []
+        if stored.mode & _OF_OTHERS:
+            text = (
+                f"{place.path} had mode {stored.mode:04o}: if someone else may have read it, set"
+                " state=rotated to give the tenant another token"
+            )
+            warnings.append(text)
+        return LoginFileRepair(
+            "; ".join(parts),
+            tuple(warnings),
+            {"mode": f"{stored.mode:04o}", "encrypted": is_vaulted},
+            {"mode": f"{_MODE:04o}", "encrypted": bool(place.password)},
+        )
 
     def repair(self, found: LoginFileRepair) -> Result:
         """Write the same content again, with the right mode and encryption."""
@@ -415,21 +410,18 @@ class LoginKeeper:
 def _locked(place: LoginFile, why: str) -> ConfigurationError:
     role = " (in the role: tenant_vault_password)" if place.noun == "tenant" else ""
     return ConfigurationError(
-        attempted=f"credentials_file {place.path} could not be decrypted, and nothing was changed",
-        answer=why,
-        next_step=f"Set vault_password{role} to the password with which it was encrypted",
-        reason="vault password",
-        dispatched=False,
+        f"credentials_file {place.path} could not be decrypted, and nothing was changed: {why}",
+        f"Set vault_password{role} to the password with which it was encrypted",
+        "vault password",
     )
 
 
 def _no_library() -> ConfigurationError:
     return ConfigurationError(
-        attempted="The login could not be encrypted, and nothing was changed",
-        answer="the Python library cryptography is missing",
-        next_step="Install it on the host that runs the task",
-        reason="missing library cryptography",
-        dispatched=False,
+        "The login could not be encrypted, and nothing was changed: the Python library "
+        "cryptography is missing",
+        "Install it on the host that runs the task",
+        "missing library cryptography",
     )
 
 
@@ -441,5 +433,4 @@ def _unusable(path: str, error: OSError | UnicodeDecodeError) -> ConfigurationEr
         next_step="Name a regular file in a directory that this user can write to, on a disk with"
         " room",
         reason="credentials_file",
-        dispatched=False,
     )

@@ -42,7 +42,10 @@ def run_login(
         raise _refused("successor", token, "its login is not kept in a file; leave out one of them")
     state = params.get("state")
     if state == "absent":
-        return _without_file(keeper, work(), check_mode)
+        result, steps = work(), keeper.summary_of_removal
+        if not check_mode:
+            keeper.remove()
+        return _extended(result, steps, check_mode)
     is_new = (reading or read_resource(TOKEN, client, keys)).values is None
     if state != "rotated" and not is_new:
         _require_login(keeper, token)
@@ -91,11 +94,8 @@ def _require_not_rotated(params: Mapping[str, Any], keys: Mapping[str, str]) -> 
 
 def _require_existing(reading: ResourceReading, keys: Mapping[str, str]) -> None:
     if reading.values is None:
-        raise _refused(
-            "credentials_file",
-            token_id(keys),
-            "the token is new, and its secret would be lost; set the file for its login",
-        )
+        why = "the token is new, and its secret would be lost; set the file for its login"
+        raise _refused("credentials_file", token_id(keys), why)
 
 
 def _is_missing(client: Client, keys: Mapping[str, str]) -> bool:
@@ -112,10 +112,9 @@ def _is_missing(client: Client, keys: Mapping[str, str]) -> bool:
 
 def _refused(option: str, token: str, why: str) -> ValidationFailed:
     return ValidationFailed(
-        attempted=f"Token '{token}' was not changed",
-        answer=why.partition("; ")[0],
-        next_step=f"Correct {option}: {why.partition('; ')[2] or 'leave it out'}",
-        reason=option,
+        f"Token '{token}' was not changed: {why.partition('; ')[0]}",
+        f"Correct {option}: {why.partition('; ')[2] or 'leave it out'}",
+        option,
     )
 
 
@@ -123,11 +122,10 @@ def _require_own_file(keeper: LoginKeeper, token: str) -> None:
     if keeper.place is None or keeper.login is None or keeper.login[0] == token:
         return
     raise Conflict(
-        attempted=f"credentials_file {keeper.place.path} was not used",
-        answer=f"it has the login of token {keeper.login[0]}",
-        next_step="Choose another file, or move this one away",
-        reason="another file",
-        dispatched=False,
+        f"credentials_file {keeper.place.path} was not used: it has the login of token "
+        f"{keeper.login[0]}",
+        "Choose another file, or move this one away",
+        "another file",
     )
 
 
@@ -135,12 +133,10 @@ def _require_login(keeper: LoginKeeper, token: str) -> None:
     if keeper.place is None or keeper.login is not None:
         return
     raise Conflict(
-        attempted=f"Token '{token}' was not changed",
-        answer=f"it exists, and {keeper.place.path} does not have its login; Proxmox VE returns a"
-        " secret only once",
-        next_step="Set state=rotated to give it another secret, or leave out credentials_file",
-        reason="lost secret",
-        dispatched=False,
+        f"Token '{token}' was not changed: it exists, and {keeper.place.path} does not have its "
+        "login; Proxmox VE returns a secret only once",
+        "Set state=rotated to give it another secret, or leave out credentials_file",
+        "lost secret",
     )
 
 
@@ -157,14 +153,6 @@ def _with_step(keeper: LoginKeeper, result: Result, check_mode: bool) -> Result:
     """Return the result with the step that writes the login, and without the secret."""
     step = f"Write the login to {keeper.place.path}" if keeper.place else ""
     return _extended(result, [step], check_mode)
-
-
-def _without_file(keeper: LoginKeeper, result: Result, check_mode: bool) -> Result:
-    """Remove the file unless in check mode, and return the result with that step."""
-    steps = keeper.summary_of_removal
-    if steps and not check_mode:
-        keeper.remove()
-    return _extended(result, steps, check_mode)
 
 
 def _extended(result: Result, steps: list[str], check_mode: bool) -> Result:

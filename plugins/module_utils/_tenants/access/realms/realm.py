@@ -14,11 +14,26 @@ from typing import Any
 
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
-from ...._foundation.core.errors import ConfigurationError
-from ...._foundation.resource.table import Call, Field, Key, Table
-from ...._foundation.resource.values import as_flag
+from ...._foundation.core.arguments.options import did_you_mean
+from ...._foundation.core.errors import ConfigurationError, Conflict, ValidationFailed
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
+from ...._foundation.resource.values import (
+    as_flag,
+    flag_field,
+    host_field,
+    number_field,
+    property_string_field,
+    secret,
+    text_field,
+    unset_flag_field,
+    words_field,
+)
+from ...._foundation.schema.requests import REALM_SYNC, SECOND_FACTOR
 
 _SYNCHRONIZED = ("ldap", "ad")
+_LDAP, _AD, _OPENID = ("ldap",), ("ad",), ("openid",)
+_DIRECTORY = (*_LDAP, *_AD)
+BUILTIN = ("pam", "pve")
 
 
 def _of_name(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -50,11 +65,12 @@ def kinds_of_realms(client: Api) -> dict[str, str]:
 def kind_of_realm(kinds: Mapping[str, str], name: str, attempted: str, next_step: str) -> str:
     """Return the type of a realm (pure). Raises ConfigurationError if `kinds` lacks the realm."""
     if name not in kinds:
+        names = ", ".join(sorted(kinds))
         raise ConfigurationError(
-            attempted=attempted,
-            answer=f"there is no realm '{name}'; the cluster has {', '.join(sorted(kinds))}",
-            next_step=next_step,
-            reason="unknown realm",
+            f"{attempted}: there is no realm '{name}'; the cluster has "
+            f"{names}{did_you_mean(name, kinds)}",
+            next_step,
+            "unknown realm",
             details={"realms": sorted(kinds)},
         )
     return kinds[name]
@@ -65,8 +81,105 @@ def require_directory(kinds: Mapping[str, str], name: str, attempted: str) -> No
     kind = kind_of_realm(kinds, name, attempted, next_step="Check the name")
     if kind not in _SYNCHRONIZED:
         raise ConfigurationError(
-            attempted=attempted,
-            answer=f"it is of type {kind}, and only LDAP and AD realms have a directory",
-            next_step="Name a realm of type ldap or ad",
-            reason="realm without directory",
+            f"{attempted}: it is of type {kind}, and only LDAP and AD realms have a directory",
+            "Name a realm of type ldap or ad",
+            "realm without directory",
         )
+
+
+def _text(option: str, variants: tuple[str, ...], **more: Any) -> Field:
+    """Return a field for a text whose name has underscores in PVE too."""
+    return text_field(option, name=option, variants=variants, **more)
+
+
+def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Raise any refusal that needs no request."""
+    require_changeable(desired, change, client.login)
+    return ()
+
+
+def require_changeable(desired: DesiredResource, change: ResourceChange, login: str) -> None:
+    """Raise the refusals of a deletion or creation of a realm (pure).
+
+    Raises Conflict if the realm of the login would be deleted, and ValidationFailed if a built-in
+    realm would be deleted or created.
+    """
+    name = desired.keys["name"]
+    label = REALM_CONFIG.label(desired.keys)
+    if change.deletes and name in BUILTIN:
+        raise ValidationFailed(
+            f"{label} was not deleted: it is a part of Proxmox VE",
+            "Leave it out; its comment can be changed",
+            "built in",
+        )
+    user = login.partition("!")[0]
+    if change.deletes and user.rpartition("@")[2] == name:
+        raise Conflict(
+            f"{label} was not deleted: the task itself logs in with a user of it, {user}",
+            "Use a login of another realm",
+            "own login",
+        )
+    if change.creates and desired.values.get("type") in BUILTIN:
+        raise ValidationFailed(
+            f"{label} was not created: type {desired.values['type']} is a part of Proxmox VE, and "
+            "has one realm only",
+            "Use type ldap, ad or openid",
+            "built in",
+        )
+
+
+REALM_CONFIG = Table(
+    kind="realm",
+    keys=(Key("name", "realm", validate.realm),),
+    fields=(
+        text_field("type", fixed=True, required=True),
+        text_field("comment"),
+        unset_flag_field("default"),
+        property_string_field("tfa", SECOND_FACTOR),
+        host_field("server1", required=True, variants=_DIRECTORY),
+        host_field("server2", variants=_DIRECTORY),
+        number_field("server_port", 0, name="port", optional=True, variants=_DIRECTORY),
+        text_field("mode", default="ldap", variants=_DIRECTORY),
+        flag_field("verify", variants=_DIRECTORY),
+        text_field("capath", default="/etc/ssl/certs", variants=_DIRECTORY),
+        text_field("cert", variants=_DIRECTORY),
+        text_field("certkey", variants=_DIRECTORY),
+        text_field("sslversion", variants=_DIRECTORY),
+        text_field("domain", required=True, variants=_AD),
+        flag_field("case_sensitive", default=True, variants=_AD),
+        _text("base_dn", _LDAP, required=True),
+        _text("user_attr", _LDAP, required=True),
+        _text("bind_dn", _DIRECTORY),
+        text_field("filter", variants=_DIRECTORY),
+        words_field("user_classes", name="user_classes", variants=_DIRECTORY),
+        _text("group_dn", _DIRECTORY),
+        _text("group_filter", _DIRECTORY),
+        _text("group_name_attr", _DIRECTORY),
+        words_field("group_classes", name="group_classes", variants=_DIRECTORY),
+        property_string_field("sync_attributes", {}, name="sync_attributes", variants=_DIRECTORY),
+        property_string_field("sync_defaults_options", REALM_SYNC, variants=_DIRECTORY),
+        text_field("issuer_url", required=True, variants=_OPENID),
+        text_field("client_id", required=True, variants=_OPENID),
+        text_field("username_claim", fixed=True, variants=_OPENID),
+        words_field("scopes", " ", default="email profile", variants=_OPENID),
+        text_field("prompt", variants=_OPENID),
+        text_field("acr_values", variants=_OPENID),
+        words_field("audiences", variants=_OPENID),
+        text_field("groups_claim", variants=_OPENID),
+        flag_field("autocreate", variants=_OPENID),
+        flag_field("groups_autocreate", variants=_OPENID),
+        flag_field("groups_overwrite", variants=_OPENID),
+        flag_field("query_userinfo", default=True, variants=_OPENID),
+    ),
+    secrets=(
+        secret("bind_password", "password", _DIRECTORY),
+        secret("client_secret", "client-key", _OPENID),
+    ),
+    variant="type",
+    digest=("PUT",),
+    list_call=Call(("access", "domains")),
+    list_is_whole=False,
+    read_call=Call(("access", "domains", "{name}")),
+    create_call=Call(("access", "domains"), {"realm": "{name}"}),
+    precheck=precheck,
+)

@@ -234,6 +234,13 @@ TASKS: Mapping[str, tuple[RequiredPrivileges, ...]] = {
         RequiredPrivileges("groups", ("User.Modify",)),
     ),
     "realm_sync_job_info": (RequiredPrivileges("datacenter", ("Sys.Audit",)),),
+    "relocate": (
+        RequiredPrivileges(
+            "vm", ("VM.Audit", "VM.Migrate", "VM.Allocate", "VM.PowerMgmt", "VM.Config.Options")
+        ),
+        RequiredPrivileges("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+        RequiredPrivileges("pool", ("Pool.Audit",)),
+    ),
     "replication": (RequiredPrivileges("vm", ("VM.Audit", "VM.Replicate")),),
     "replication_info": (RequiredPrivileges("vm", ("VM.Audit",)),),
     "restore": (
@@ -279,6 +286,11 @@ TASKS: Mapping[str, tuple[RequiredPrivileges, ...]] = {
     "tfa_info": (RequiredPrivileges("groups", ("Sys.Audit", "User.Modify"), any_of=True),),
     "token": (RequiredPrivileges("groups", ("User.Modify",)),),
     "token_info": (RequiredPrivileges("groups", ("User.Modify", "Sys.Audit"), any_of=True),),
+    "usage": (
+        RequiredPrivileges("datacenter", ("Sys.Audit",)),
+        RequiredPrivileges("vm", ("VM.Audit", "VM.Backup", "VM.Config.Disk")),
+        RequiredPrivileges("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
     "user": (
         RequiredPrivileges("groups", ("User.Modify",)),
         RequiredPrivileges("realms", ("Realm.AllocateUser",)),
