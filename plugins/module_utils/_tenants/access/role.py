@@ -14,15 +14,14 @@ from dataclasses import replace
 from ..._foundation.api.interface import Api
 from ..._foundation.core import validate
 from ..._foundation.core.errors import ValidationFailed
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Call, Key, Members, Table
+from ..._foundation.resource.table import Call, DesiredResource, Key, Members, ResourceChange, Table
 from .effective import read_privileges
 from .own_loss import find_role_loss
 from .uses import require_unused, uses_of
 
 Version = tuple[int, int]
 
-_PRIVILEGE = re.compile(r"^[A-Za-z]+(?:\.[A-Za-z]+)+$")
+_PRIVILEGE = re.compile(r"^[A-Za-z]+(?:\.[A-Za-z]+)+\Z")
 _AGENT_SINCE = (9, 0)
 # Words for privileges whose names changed in PVE 9.0: the names before, and since.
 WORDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -89,41 +88,34 @@ def precheck_role(client: Api, desired: DesiredResource, change: ResourceChange)
     known = read_privileges(roles.get("Administrator", {"roleid": "Administrator"}))
     unknown = sorted(change.adds.get("privileges", frozenset()) - known)
     if unknown:
-        _require_none_unknown(name, unknown, known, client.version())
+        _refuse_unknown(name, unknown, known, client.version())
     return ()
 
 
 def _require_free_name(name: str, *, built_in: bool) -> None:
     if built_in or name.lower().startswith("pve"):
         raise ValidationFailed(
-            attempted=f"Role '{name}' was not changed",
-            answer="Proxmox VE keeps the names that begin with PVE, Administrator and NoAccess for"
-            " its own roles",
-            next_step="Choose another name",
-            reason="reserved name",
+            f"Role '{name}' was not changed: Proxmox VE keeps the names that begin with PVE, "
+            "Administrator and NoAccess for its own roles",
+            "Choose another name",
+            "reserved name",
         )
 
 
-def _require_none_unknown(
-    name: str, unknown: list[str], known: Iterable[str], version: Version
-) -> None:
-    if unknown:
-        raise ValidationFailed(
-            attempted=f"Role '{name}' was not changed",
-            answer=f"Proxmox VE {version[0]}.{version[1]} has no privilege {', '.join(unknown)}",
-            next_step=_suggestion(unknown, sorted(known)),
-            reason="unknown privilege",
-            details={"privileges": unknown},
-        )
-
-
-def _suggestion(unknown: list[str], known: list[str]) -> str:
+def _refuse_unknown(name: str, unknown: list[str], known: Iterable[str], version: Version) -> None:
+    near = difflib.get_close_matches(unknown[0], sorted(known), n=3)
+    step = "The role Administrator has all privileges that there are"
     if any(one == "VM.Monitor" or one.startswith("VM.GuestAgent.") for one in unknown):
-        return "Use agent or agent_read, which stand for the privileges of each version"
-    near = difflib.get_close_matches(unknown[0], known, n=3)
-    if near:
-        return f"Did you mean {', '.join(near)}?"
-    return "The role Administrator has all privileges that there are"
+        step = "Use agent or agent_read, which stand for the privileges of each version"
+    elif near:
+        step = f"Did you mean {', '.join(near)}?"
+    raise ValidationFailed(
+        f"Role '{name}' was not changed: Proxmox VE {version[0]}.{version[1]} has no privilege "
+        f"{', '.join(unknown)}",
+        step,
+        "unknown privilege",
+        details={"privileges": unknown},
+    )
 
 
 ROLE = Table(

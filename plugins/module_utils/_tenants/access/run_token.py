@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..._foundation.api.interface import Api
+from ..._foundation.api.interface import Api, PlanBook
 from ..._foundation.core.clock import Clock
 from ..._foundation.core.errors import (
     AuthenticationError,
@@ -23,12 +23,13 @@ from ..._foundation.core.errors import (
     ValidationFailed,
 )
 from ..._foundation.core.result import Result
-from ..._foundation.resource.change import DesiredResource, ResourceChange
 from ..._foundation.resource.decide import read_desired
-from ..._foundation.resource.execute import after_writes, attempted
+from ..._foundation.resource.engine import after_writes, attempted
 from ..._foundation.resource.own_loss import LOGIN, NOT_ACCEPTED, OwnLoss, require_allowed
 from ..._foundation.resource.run import ResourceReading, read_values, run
-from .successor import give, read_rights
+from ..._foundation.resource.table import DesiredResource, ResourceChange
+from .acl import held_on, read_roles, require_givable
+from .grants import Grant, read_grant
 from .token import TOKEN, precheck_token, token_id
 
 # pve-access-control 9.1.0, part of PVE 9.2: a token can get a new secret and keeps its rights.
@@ -87,14 +88,13 @@ def _require_rotated(params: Mapping[str, Any], rotates: bool) -> None:
 
 
 def _require_owner(desired: DesiredResource, change: ResourceChange, is_missing: bool) -> None:
-    if not is_missing or not change.creates:
-        return
-    raise NotFound(
-        attempted=f"Token '{token_id(desired.keys)}' was not created",
-        answer=f"there is no user '{desired.keys['owner']}'",
-        next_step="Create the user first",
-        reason="unknown user",
-    )
+    if is_missing and change.creates:
+        raise NotFound(
+            f"Token '{token_id(desired.keys)}' was not created: there is no user "
+            f"'{desired.keys['owner']}'",
+            "Create the user first",
+            "unknown user",
+        )
 
 
 def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
@@ -107,10 +107,7 @@ def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) ->
     known = read_values(TOKEN, keeper, keys)
     if known is None:
         raise NotFound(
-            attempted=began,
-            answer="there is no such token",
-            next_step="Create it with state=present",
-            reason="unknown token",
+            f"{began}: there is no such token", "Create it with state=present", "unknown token"
         )
     if keeper.version() < _REGENERATES_SINCE:
         return _succeed(params, keeper, known, began, check_mode)
@@ -172,10 +169,9 @@ def _succeed(
     name = params.get("successor")
     if not name:
         raise NotSupported(
-            attempted=began,
-            answer="this Proxmox VE cannot give a token another secret, which came with 9.2",
-            next_step="Set successor to the name of a second token that takes over",
-            reason="no regenerate",
+            f"{began}: this Proxmox VE cannot give a token another secret, which came with 9.2",
+            "Set successor to the name of a second token that takes over",
+            "no regenerate",
         )
     described = TOKEN.show(read_desired(TOKEN, params).keys, known)
     settings = {one.option: described[one.option] for one in TOKEN.fields}
@@ -185,10 +181,9 @@ def _succeed(
     keys = read_desired(TOKEN, wanted).keys
     if read_values(TOKEN, keeper, keys) is not None:
         raise Conflict(
-            attempted=began,
-            answer=f"token '{token_id(keys)}' exists, and its secret cannot be read",
-            next_step="Delete it with state=absent, or choose another successor",
-            reason="exists",
+            f"{began}: token '{token_id(keys)}' exists, and its secret cannot be read",
+            "Delete it with state=absent, or choose another successor",
+            "exists",
         )
     rights = read_rights(keeper, str(described["token_id"]), token_id(keys), began)
     result = _run(wanted, keeper, check_mode)
@@ -202,9 +197,7 @@ def _succeed(
 
 
 def _refused_successor(attempted: str, why: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=attempted, answer=why, next_step="Leave out successor", reason="successor"
-    )
+    return ValidationFailed(f"{attempted}: {why}", "Leave out successor", "successor")
 
 
 class SecretKeeper:
@@ -229,6 +222,10 @@ class SecretKeeper:
     @property
     def login(self) -> str:
         return self._client.login
+
+    @property
+    def plan_book(self) -> PlanBook:
+        return self._client.plan_book
 
     @property
     def clock(self) -> Clock:
@@ -301,11 +298,66 @@ class SecretKeeper:
 
 def _lost(attempted: str) -> FleetError:
     return NetworkError(
-        attempted=attempted,
-        answer="the token exists, but the answer with its secret was lost, and Proxmox VE tells a"
-        " secret only once",
-        next_step=_WAY_OUT,
-        reason="lost secret",
+        f"{attempted}: the token exists, but the answer with its secret was lost, and Proxmox VE "
+        "tells a secret only once",
+        _WAY_OUT,
+        "lost secret",
         retryable=False,
         dispatched=True,
     )
+
+
+class GrantOnPath(NamedTuple):
+    """A role on a path."""
+
+    path: str
+    grant: Grant
+
+    def summary(self) -> str:
+        """Return the summary of the step for a result."""
+        return f"Add {self.grant.role} on {self.path} for token '{self.grant.who}'"
+
+
+def read_rights(client: Api, token: str, successor: str, began: str) -> list[GrantOnPath]:
+    """Return the rights of a token for its successor; `began` begins the message of a refusal.
+
+    Raises PermissionDenied before any write if the caller cannot see all rights, which PVE does not
+    report (API2/ACL.pm, read_acl), or cannot give one of them.
+    """
+    _require_all_visible(held_on(client, "/access"), began)
+    found: list[GrantOnPath] = []
+    for entry in client.get("access", "acl", attempted="Could not read the rights") or []:
+        grant = read_grant(entry)
+        if (grant.kind, grant.who) == ("token", token):
+            found.append(GrantOnPath(str(entry["path"]), grant._replace(who=successor)))
+    if found:
+        roles = read_roles(client)
+        for path in sorted({right.path for right in found}):
+            grants = [right.grant for right in found if right.path == path]
+            require_givable(held_on(client, path), roles, grants, (), began)
+    return sorted(found)
+
+
+def _require_all_visible(held: Collection[str], began: str) -> None:
+    """Raise PermissionDenied if the privileges held on /access do not show all rights."""
+    if "Sys.Audit" not in held:
+        raise PermissionDenied(
+            f"{began}: Proxmox VE does not show all rights without Sys.Audit on /access, and the "
+            "successor would lack those",
+            "Use a user or token with Sys.Audit on /access",
+            "not all rights",
+            details={"privileges": ["Sys.Audit"]},
+        )
+
+
+def give(client: Api, right: GrantOnPath, done: Sequence[str]) -> None:
+    """Give a token one role; a repetition is harmless. Errors list the steps done before."""
+    data: Mapping[str, Any] = {
+        "path": right.path,
+        "roles": right.grant.role,
+        "tokens": right.grant.who,
+        "propagate": int(right.grant.propagate),
+    }
+    with after_writes(done):
+        client.write("PUT", "access", "acl", data=data, attempted=attempted(right.summary()))
+    client.note(right.summary())

@@ -11,8 +11,7 @@ from typing import Any
 
 from ..._foundation.api.interface import Api
 from ..._foundation.core import times, validate
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Call, Field, Key, Table
+from ..._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ..._foundation.resource.values import (
     as_flag,
     as_seconds,
@@ -42,13 +41,9 @@ def _rows(answer: Any, keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for user in answer or []:
         owned = [{**row, "userid": user["userid"]} for row in user.get("tokens") or []]
-        found += [row for row in owned if _is_named(row, keys)]
+        if keys.get("owner") in (None, user["userid"]):
+            found += [row for row in owned if keys.get("name") in (None, row["tokenid"])]
     return found
-
-
-def _is_named(row: Mapping[str, Any], keys: Mapping[str, str]) -> bool:
-    owner, name = keys.get("owner"), keys.get("name")
-    return owner in (None, row["userid"]) and name in (None, row["tokenid"])
 
 
 TOKEN = Table(

@@ -12,27 +12,49 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..._foundation.api.client import Client
+from ..._foundation.api.interface import Api
 from ..._foundation.api.root import ROOT
 from ..._foundation.api.settings import ConnectionSettings
 from ..._foundation.core import times, validate
-from ..._foundation.core.errors import ValidationFailed
-from ..._foundation.resource.table import Call, Field, Key, Members, Secret, Table
+from ..._foundation.core.errors import (
+    ConfigurationError,
+    Conflict,
+    PermissionDenied,
+    ValidationFailed,
+)
+from ..._foundation.core.result import Result
+from ..._foundation.resource.run import run
+from ..._foundation.resource.table import (
+    Call,
+    DesiredResource,
+    Field,
+    Key,
+    Members,
+    ResourceChange,
+    Secret,
+    Table,
+)
 from ..._foundation.resource.values import (
     as_flag,
     as_seconds,
     comment_field,
     expiry,
+    require_existing,
+    require_future,
     send_flag,
     stripped_text,
 )
-from .checks.user_check import precheck_user
 from .own_loss import find_user_loss
+from .realms.realm import kind_of_realm, kinds_of_realms
 
 # pve-common: JSONSchema.pm, pve_verify_email.
 _EMAIL = re.compile(r"[\w.+\-~]+@[\w\-~]+(?:\.[\w\-~]+)*", re.ASCII)
 # The limits of the API schema.
 _COMMENT, _NAME, _ADDRESS = 2048, 1024, 254
 _PASSWORD = (8, 64)
+# The kinds of realms whose passwords PVE keeps (Auth/PVE.pm and Auth/PAM.pm, store_password).
+_WITH_PASSWORDS = ("pve", "pam")
 
 
 def email(value: Any) -> str:
@@ -50,10 +72,10 @@ def password(value: str, what: str) -> str:
     shortest, longest = _PASSWORD
     if not value.strip() or not shortest <= len(value) <= longest:
         raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=f"it does not have {shortest} to {longest} characters, or has only blanks",
-            next_step="Choose another password",
-            reason=what,
+            f"{what} was refused: it does not have {shortest} to {longest} characters, or has "
+            "only blanks",
+            "Choose another password",
+            what,
         )
     return value
 
@@ -81,6 +103,74 @@ _SECRET = Secret(
     requested_by=("update_password", "always"),
     check=password,
 )
+
+
+def precheck_user(
+    connection: ConnectionSettings, client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise for a change that PVE would refuse, and for a mistake that PVE would accept."""
+    name = desired.keys["name"]
+    _require_root_kept(name, change)
+    if change.deletes:
+        return ()
+    attempted = f"User '{name}' was not {change.verb}"
+    require_future("expire", change.sets.get("expire", 0), client.clock.time())
+    if change.writes:
+        _require_no_token(connection.token_id, attempted)
+    if change.creates:
+        kinds = kinds_of_realms(client)
+        _require_realm(kinds, name, attempted, with_password=bool(desired.secrets))
+    groups = change.adds.get("groups", frozenset())
+    if groups:
+        rows = client.get("access", "groups") or []
+        known = {str(row["groupid"]) for row in rows}
+        require_existing(
+            "group",
+            groups,
+            known,
+            attempted,
+            check="the names in groups",
+            bounds=" that this user or token may see",
+        )
+    return ()
+
+
+def _require_root_kept(name: str, change: ResourceChange) -> None:
+    is_off = change.sets.get("enabled") is False
+    ends = change.sets.get("expire", 0) > 0
+    if name == ROOT and (change.deletes or is_off or ends):
+        raise Conflict(
+            f"User '{name}' was not {('deleted' if change.deletes else 'changed')}: every cluster "
+            "needs it: it and its tokens would no longer be accepted",
+            "Keep this user enabled and without an expiry date",
+            "own login",
+        )
+
+
+def _require_no_token(token_id: str, attempted: str) -> None:
+    if token_id:
+        raise PermissionDenied(
+            f"{attempted}: Proxmox VE does not let a token change the password of a user that "
+            "exists",
+            "Log in with user and password, or leave out update_password",
+            "not with a token",
+        )
+
+
+def _require_realm(
+    kinds: Mapping[str, str], name: str, attempted: str, *, with_password: bool
+) -> None:
+    realm = name.rpartition("@")[2]
+    next_step = "Check the part behind the @: Proxmox VE itself would accept it"
+    kind = kind_of_realm(kinds, realm, attempted, next_step=next_step)
+    if with_password and kind not in _WITH_PASSWORDS:
+        raise ConfigurationError(
+            f"{attempted}: the passwords of realm '{realm}' ({kind}) are not kept by Proxmox VE",
+            "Leave out user_password",
+            "realm without passwords",
+        )
+
+
 USER = Table(
     kind="user",
     keys=(Key("name", "userid", validate.user),),
@@ -125,3 +215,8 @@ def user_table(connection: ConnectionSettings) -> Table:
     secret = replace(_SECRET, call=replace(_SET_PASSWORD, data=data))
     precheck = partial(precheck_user, connection)
     return replace(USER, secrets=(secret,), precheck=precheck, guard=find_user_loss)
+
+
+def run_user(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring the user to the desired state and return the outcome; check mode writes nothing."""
+    return run(user_table(client.connection), params, client, check_mode)

@@ -39,9 +39,8 @@ def require_unused(label: str, members: Sequence[str], rights: Sequence[str]) ->
     if not used_by:
         return
     raise Conflict(
-        attempted=f"{label[:1].upper()}{label[1:]} was not deleted",
-        answer=f"it is in use: {', '.join(used_by)}",
-        next_step="Remove these first, or set force=true to take these rights away with it",
-        reason="in use",
+        f"{label[:1].upper()}{label[1:]} was not deleted: it is in use: {', '.join(used_by)}",
+        "Remove these first, or set force=true to take these rights away with it",
+        "in use",
         details={"used_by": used_by},
     )

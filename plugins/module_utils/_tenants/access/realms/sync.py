@@ -25,11 +25,16 @@ from ...._foundation.core.errors import (
     TaskFailed,
 )
 from ...._foundation.core.result import Result
-from ...._foundation.resource.engine import Resource, apply_plan
-from ...._foundation.resource.execute import Execution, FailureVerdict, attempted
+from ...._foundation.resource.engine import (
+    Execution,
+    FailureVerdict,
+    Resource,
+    apply_plan,
+    attempted,
+    diff_of,
+)
 from ...._foundation.resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss, require_allowed
 from ...._foundation.resource.plan import Plan, Step
-from ...._foundation.resource.result import diff_of
 from ..own_loss import TaskLogin
 from .realm import kinds_of_realms, require_directory
 
@@ -70,7 +75,9 @@ def read_accounts(client: Api, realm: str) -> RealmAccounts:
     grants: dict[str, tuple[str, str]] = {}
     for entry in entries:
         kind, who = str(entry["type"]), str(entry["ugid"])
-        if _belongs(kind, who, realm):
+        is_group = kind == "group"
+        name, end = (who, f"-{realm}") if is_group else (who.partition("!")[0], f"@{realm}")
+        if name.endswith(end):
             text = f"{entry['roleid']} for {kind} {who} on {entry['path']}"
             grants[text] = (kind, who)
     return RealmAccounts(
@@ -78,12 +85,6 @@ def read_accounts(client: Api, realm: str) -> RealmAccounts:
         groups=_named(groups, "groupid", f"-{realm}"),
         grants=grants,
     )
-
-
-def _belongs(kind: str, who: str, realm: str) -> bool:
-    if kind == "group":
-        return who.endswith(f"-{realm}")
-    return who.partition("!")[0].endswith(f"@{realm}")
 
 
 def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, Mapping[str, Any]]:
@@ -109,16 +110,13 @@ def foreseen(before: RealmAccounts, log: Iterable[str]) -> RealmAccounts:
             lost.add((kind, name))
         else:
             rows[kind].setdefault(name, {})
-    grants = {text: who for text, who in before.grants.items() if not _is_lost(who, lost, users)}
+    grants = dict(before.grants)
+    for text, (kind, name) in before.grants.items():
+        # an entry of a token goes with the token's user
+        is_gone = name.partition("!")[0] not in users if kind == "token" else (kind, name) in lost
+        if is_gone:
+            del grants[text]
     return RealmAccounts(users, groups, grants)
-
-
-def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> bool:
-    """Return whether an entry will be removed: it is purged, or its token's user is removed."""
-    kind, name = who
-    if kind == "token":
-        return name.partition("!")[0] not in users
-    return who in lost
 
 
 def changes(before: Rows, after: Rows, known: bool) -> dict[str, list[str] | None]:
@@ -232,10 +230,9 @@ class RealmSync(Resource[Result]):
         log = task_log(self.client, str(sent.answer))
         if not any(_BEGIN.match(line) for line in log):
             raise TaskFailed(
-                attempted=attempted(step.summary),
-                answer="the log of the dry run cannot be read",
-                next_step="Use a user or token that may read its own tasks, and run this again",
-                reason="no log",
+                f"{attempted(step.summary)}: the log of the dry run cannot be read",
+                "Use a user or token that may read its own tasks, and run this again",
+                "no log",
                 upid=str(sent.answer),
             )
         return foreseen(self.known, log)

@@ -12,8 +12,7 @@ from typing import Any
 from ...._foundation.api.interface import Api
 from ...._foundation.core import validate
 from ...._foundation.core.errors import Conflict
-from ...._foundation.resource.change import DesiredResource, ResourceChange
-from ...._foundation.resource.table import Call, Field, Key, Table
+from ...._foundation.resource.table import Call, DesiredResource, Field, Key, ResourceChange, Table
 from ...._foundation.resource.values import flag_field, text_field
 from .realm import kinds_of_realms, require_directory
 
@@ -44,10 +43,9 @@ def require_free(name: str, backups: Collection[str], attempted: str) -> None:
     """Raise Conflict for the name of a backup job (pure)."""
     if name in backups:
         raise Conflict(
-            attempted=attempted,
-            answer="a backup job has this name, and Proxmox VE keeps both kinds in one file",
-            next_step="Choose another name",
-            reason="name in use",
+            f"{attempted}: a backup job has this name, and Proxmox VE keeps both kinds in one file",
+            "Choose another name",
+            "name in use",
         )
 
 
