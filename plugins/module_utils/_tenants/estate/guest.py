@@ -14,12 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._foundation.cluster.state import ClusterState, VmRow
+from ..._foundation.cluster.state import ClusterState
 from ..._foundation.cluster.tenant import parse_tags, tenants_of
 from ..._foundation.core import validate
-from ..._guests.guest.export.exporter import ClusterContext
+from ..._foundation.core.errors import FleetError
+from ..._foundation.resource.plan import Step
+from ..._foundation.spec.fleet import with_defaults
 from ..._guests.guest.export.settings import (
+    ClusterContext,
+    Exporter,
     InexpressibleSetting,
+    Options,
     SettingAlternative,
     SettingGroup,
     is_valid,
@@ -29,11 +34,14 @@ from ..._guests.guest.registry import list_of
 from ..._guests.kinds.model import Actual
 from ..._protection.backup.job.declared import is_declarable
 from .model import PRESENT, ExportChoices, ExportedVm
-from .proof import ExportProof
 
 _STATES = {"running": "started", "stopped": "stopped"}
 _NOT_A_NAME = "it is not a DNS name"
 _NOT_CONVERTED = "it is not converted completely"
+_LISTS = ("devices", "disks", "mounts", "nics")
+_DICTIONARIES = ("cloud_init", "features", "options")
+_UNUSABLE = "pve.fleet has no option for it"
+_OF_ADOPTION = frozenset(("tags", "digest"))
 
 
 def describe(actual: Actual, around: ClusterContext, choices: ExportChoices) -> ExportedVm:
@@ -42,33 +50,39 @@ def describe(actual: Actual, around: ClusterContext, choices: ExportChoices) -> 
     config = actual.target
     tags = parse_tags(config.get("tags"))
     owners = tenants_of(tags, choices.prefix)
+    pieces = [
+        *_identity(actual, choices, owners),
+        _source(actual, around.cluster),
+        _state(actual, choices),
+        *exporter.settings(config),
+        *_tags(tag for tag in tags if tag.lower() not in owners),
+    ]
+    if actual.notes:
+        pieces.append(piece("description", actual.notes, {"description": actual.notes}))
     proof = ExportProof(exporter, actual, around, choices.prefix)
-    proven = proof.keep(
-        [
-            *_identity(actual, choices, owners),
-            _source(actual, around.cluster),
-            _state(actual, choices),
-            *exporter.settings(config),
-            *_tags(tag for tag in tags if tag.lower() not in owners),
-            *_notes(actual),
-        ]
-    )
+    options, lost = proof.keep(pieces)
     exported = ExportedVm(
         vmid=actual.vmid,
         name=actual.kind.name_in(config),
-        tenant=str(proven.options.get("tenant", "")),
+        tenant=str(options.get("tenant", "")),
         actual=actual,
-        options=proven.options,
-        lost=tuple(proven.lost),
+        options=options,
+        lost=tuple(lost),
         secrets=exporter.secrets(config),
         steps=proof.steps_of_any_run,
         figures=exporter.figures(actual),
         type=actual.kind.type,
     )
     is_free = not owners and not actual.template
-    if choices.adopt and is_free:
-        return _adopted(exported, proof, choices.adopt)
-    return exported
+    if not choices.adopt or not is_free:
+        return exported
+    # A run must be able to adopt the guest by a change of tags only.
+    options = {**exported.options, "tenant": choices.adopt, "adopt": True}
+    reason = proof.why_not_adopted(options)
+    if reason:
+        omitted = InexpressibleSetting("tenant", choices.adopt, reason)
+        return replace(exported, lost=(*exported.lost, omitted))
+    return replace(exported, options=options, tenant=choices.adopt)
 
 
 def _identity(
@@ -121,22 +135,16 @@ def _source(actual: Actual, cluster: ClusterState) -> SettingGroup:
     if row is None or not row.template or row.type != actual.kind.type:
         return SettingGroup((nothing,))
     by_number = SettingAlternative({"source": str(row.vmid)})
-    if not _is_only_template(row, cluster):
+    named = [
+        other
+        for other in cluster.vms.values()
+        if other.template and (other.type, other.name) == (row.type, row.name)
+    ]
+    # Only a name that no other template has identifies the template.
+    if not row.own_name or row.name.isdigit() or len(named) > 1:
         return SettingGroup((by_number, nothing))
     by_name = SettingAlternative({"source": row.name})
     return SettingGroup((by_name, by_number, nothing))
-
-
-def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
-    """Return whether the name alone identifies a template."""
-    if not row.own_name or row.name.isdigit():
-        return False
-    same: list[VmRow] = []
-    for other in cluster.vms.values():
-        is_same_kind = other.type == row.type
-        if is_same_kind and other.template and other.name == row.name:
-            same.append(other)
-    return len(same) == 1
 
 
 def _state(actual: Actual, choices: ExportChoices) -> SettingGroup:
@@ -150,22 +158,6 @@ def _state(actual: Actual, choices: ExportChoices) -> SettingGroup:
         power = SettingAlternative({"state": _STATES[actual.status]})
         return SettingGroup((power, present))
     return SettingGroup((present,))
-
-
-def _notes(actual: Actual) -> Iterator[SettingGroup]:
-    text = actual.notes
-    if text:
-        yield piece("description", text, {"description": text})
-
-
-def _adopted(exported: ExportedVm, proof: ExportProof, tenant: str) -> ExportedVm:
-    """Return the VM as a tenant's VM if a run can adopt it by a change of tags only."""
-    options = {**exported.options, "tenant": tenant, "adopt": True}
-    reason = proof.why_not_adopted(options)
-    if reason:
-        omitted = InexpressibleSetting("tenant", tenant, reason)
-        return replace(exported, lost=(*exported.lost, omitted))
-    return replace(exported, options=options, tenant=tenant)
 
 
 def without_name(exported: ExportedVm, why: str) -> ExportedVm:
@@ -201,3 +193,111 @@ def with_placement(exported: ExportedVm, placement: Mapping[str, Any] | None) ->
     if placement is None:
         return exported
     return replace(exported, options={**exported.options, "placement": dict(placement)})
+
+
+class ExportProof:
+    """Plans a guest as its module does."""
+
+    def __init__(
+        self, exporter: Exporter, actual: Actual, around: ClusterContext, prefix: str
+    ) -> None:
+        self._exporter = exporter
+        self._actual = actual
+        self._around = around
+        self._identity = {"vmid": actual.vmid}
+        self._fixed = {"tenant_prefix": prefix, "state": PRESENT}
+        self._base = self._steps(self._identity)
+
+    @property
+    def steps_of_any_run(self) -> tuple[str, ...]:
+        """The steps of a run on the VM that no option causes."""
+        return (self._base,) if isinstance(self._base, str) else _summaries(self._base)
+
+    def keep(
+        self, groups: Sequence[SettingGroup]
+    ) -> tuple[dict[str, Any], list[InexpressibleSetting]]:
+        """Return options that leave the VM unchanged, and the settings that they do not express."""
+        best: list[Options] = [self._identity]
+        omitted: list[InexpressibleSetting] = []
+        for group in groups:
+            if group.ways:
+                best.append(group.ways[0].options)
+                omitted += group.ways[0].lost
+            else:
+                omitted += group.lost
+        options = combined(best)
+        if self._steps(options) == self._base:
+            return options, [_because(one) for one in omitted]
+        return self._one_by_one(groups)
+
+    def _one_by_one(
+        self, groups: Iterable[SettingGroup]
+    ) -> tuple[dict[str, Any], list[InexpressibleSetting]]:
+        """Return the same if the best alternatives of some groups would change the VM."""
+        accepted: list[Options] = [self._identity]
+        omitted: list[InexpressibleSetting] = []
+        for group in groups:
+            lost = group.lost
+            reason = ""  # why the best alternative would change the VM
+            for way in group.ways:
+                steps = self._steps(combined([*accepted, way.options]))
+                if steps == self._base:
+                    accepted.append(way.options)
+                    lost = way.lost
+                    break
+                reason = reason or _reason(steps)
+            omitted += [_because(one, reason) for one in lost]
+        return combined(accepted), omitted
+
+    def why_not_adopted(self, options: Options) -> str:
+        """Return why a run with a new tenant would do more than set tags, or an empty text."""
+        steps = self._steps(options)
+        if isinstance(steps, str):
+            return steps
+        written: set[str] = set()
+        for step in steps:
+            written.update(step.data)
+        return "" if written <= _OF_ADOPTION else _reason(steps)
+
+    def _steps(self, options: Options) -> tuple[Step, ...] | str:
+        """Return the steps of a run with these options, or the reason of its refusal."""
+        given = with_defaults(dict(self._exporter.spec), {**self._fixed, **options})
+        try:
+            return self._exporter.steps(given, self._actual, self._around)
+        except FleetError as error:
+            return error.message
+
+
+def _summaries(steps: Iterable[Step]) -> tuple[str, ...]:
+    return tuple(step.summary for step in steps)
+
+
+def _reason(steps: tuple[Step, ...] | str) -> str:
+    """Return why options would change a VM."""
+    if isinstance(steps, str):
+        return steps
+    changes = "; ".join(_summaries(steps))
+    return f"a run would change it: {changes}"
+
+
+def _because(one: InexpressibleSetting, reason: str = "") -> InexpressibleSetting:
+    """Return a lost setting, with the reason if it has none of its own."""
+    if one.reason:
+        return one
+    return replace(one, reason=reason or _UNUSABLE)
+
+
+def combined(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options of several groups merged into the options of one VM."""
+    whole: dict[str, Any] = {}
+    for options in parts:
+        for name, value in options.items():
+            if name in _LISTS:
+                known = whole.get(name, ())
+                whole[name] = [*known, *value]
+            elif name in _DICTIONARIES:
+                known = whole.get(name, {})
+                whole[name] = {**known, **value}
+            else:
+                whole[name] = value
+    return whole

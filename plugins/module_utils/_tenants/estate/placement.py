@@ -10,7 +10,7 @@ if the rules that are derived from it are exactly the rules of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._foundation.cluster.rules import PlacementRules, VmSelector
@@ -64,23 +64,17 @@ def _guests_of(
 
     A guest that the selector matches may be in a rule without having the selector itself.
     """
-    selector = VmSelector(source[2])
+    tenant, direction, text = source
+    owner = None if tenant == NO_TENANT else tenant
+    selector = VmSelector(text)
+    placement = PlacementRules(affinity=(selector,))
+    if direction == APART:
+        placement = PlacementRules(anti_affinity=(selector,))
     sids = frozenset().union(*resources.values())
     everyone = [row for row in rows if sid_of(row) in sids]
     for chosen in ([row for row in everyone if not selector.fits(row)], everyone):
-        guests = [_placed(source, selector, row, prefix) for row in chosen]
-        if _resources(derive_rules(guests, rows)) == resources:
+        guests = [GuestPlacement(row, placement, owner, prefix) for row in chosen]
+        derived = derive_rules(guests, rows)
+        if {rule.name: rule.resources for rule in derived} == resources:
             return guests
     return []
-
-
-def _placed(source: Source, selector: VmSelector, row: VmRow, prefix: str) -> GuestPlacement:
-    tenant, direction, _text = source
-    rules = PlacementRules(affinity=(selector,))
-    if direction == APART:
-        rules = PlacementRules(anti_affinity=(selector,))
-    return GuestPlacement(row, rules, None if tenant == NO_TENANT else tenant, prefix)
-
-
-def _resources(derived: Iterable[Any]) -> dict[str, frozenset[str]]:
-    return {rule.name: rule.resources for rule in derived}
