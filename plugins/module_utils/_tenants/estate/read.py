@@ -2,24 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the VMs of an export. It decides nothing and writes nothing."""
+"""The selection of the VMs of an export, and their reading. Writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from ..._foundation.cluster.drill.copies import is_marked
 from ..._foundation.cluster.find.visible import is_in_use
 from ..._foundation.cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes
-from ..._foundation.cluster.tenant import tenant_of
+from ..._foundation.cluster.tenant import PREFIX, owns, tenant_of, tenant_tag
+from ..._foundation.core import validate
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import AuthenticationError, FleetError, NotFound, PermissionDenied
 from ..._foundation.core.parallel import side_by_side
+from ..._foundation.core.quantities import whole_number
 from ..._guests.guest.live.read import read_wherever
 from ..._guests.kinds.model import Actual
 from ..._guests.kinds.words import CONTAINER, TYPES, VM, kind_of_row
 from .model import UnreadNode, UnreadVm
-from .scope import ExportScope, require_exists
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -28,13 +31,127 @@ _AUDIT = "VM.Audit"
 _ALL_VMS = "/vms"
 
 
+@dataclass(frozen=True)
+class ExportScope:
+    """The filters of a task; without filters all VMs are chosen.
+
+    `tenant` is a tag. `names` are names and VMIDs as texts.
+    """
+
+    tenant: str | None = None
+    prefix: str = PREFIX
+    pool: str | None = None
+    tags: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    templates: bool = True
+
+    def chosen(self, cluster: ClusterState) -> list[VmRow]:
+        """Return the VMs that match the filters, sorted by VMID."""
+        rows = map(cluster.vms.get, sorted(cluster.vms))
+        return [row for row in rows if row is not None and self._includes(row)]
+
+    def _includes(self, row: VmRow) -> bool:
+        if row.template and not self.templates:
+            return False
+        if is_marked(row.tags):
+            return False
+        if self.pool not in (None, row.pool):
+            return False
+        if not owns(self.tenant, row.tags, self.prefix):
+            return False
+        if not self.tags.issubset(map(str.lower, row.tags)):
+            return False
+        if not self.names:
+            return True
+        return not {row.own_name, str(row.vmid)}.isdisjoint(self.names)
+
+    @property
+    def vmids(self) -> list[int]:
+        """The VMIDs among the names."""
+        vmids = map(whole_number, self.names)
+        return list(filter(None, vmids))
+
+    @property
+    def label(self) -> str:
+        """The filters as the text of a comment, empty without filters."""
+        parts: list[str] = []
+        if self.tenant:
+            parts.append(f"with the tag {self.tenant}")
+        if self.pool is not None:
+            parts.append(f"in the pool {self.pool}")
+        if self.tags:
+            tags = ", ".join(sorted(self.tags))
+            parts.append(f"with the tags {tags}")
+        if self.names:
+            names = ", ".join(self.names)
+            parts.append(f"named {names}")
+        if not self.templates:
+            parts.append("without templates")
+        return ", ".join(parts)
+
+
+def read_scope(params: Mapping[str, Any]) -> ExportScope:
+    """Return the filters. Raises ValidationFailed."""
+    prefix = params["tenant_prefix"]
+    tenant = None
+    if params.get("tenant"):
+        tag = tenant_tag(params["tenant"], prefix)
+        tenant = validate.tag(tag, "tenant")
+    pool = params.get("pool")
+    if pool is not None:
+        validate.pool(pool)
+    tags = map(validate.tag, params.get("tags") or ())
+    return ExportScope(
+        tenant=tenant,
+        prefix=prefix,
+        pool=pool,
+        tags=frozenset(tags),
+        names=_names(params.get("vms")),
+        templates=params["templates"],
+    )
+
+
+def _names(given: Iterable[Any] | None) -> tuple[str, ...]:
+    """Return the names of VMs. Raises ValidationFailed for an empty list or an empty name."""
+    if given is None:
+        return ()
+    names = [str(one).strip() for one in given]
+    if not names or "" in names:
+        step = "Name the VMs, or leave it out to export all of them"
+        raise validate.refused("vms", names, "names no VM", step)
+    return tuple(dict.fromkeys(names))
+
+
+def require_exists(
+    scope: ExportScope, cluster: ClusterState, rows: Iterable[VmRow], hidden: Collection[int]
+) -> None:
+    """Raise NotFound for a name that no VM of the export has.
+
+    `hidden` are the VMIDs of existing VMs that the caller may not see.
+    """
+    found = set(map(str, hidden))
+    for row in rows:
+        found.update((row.own_name, str(row.vmid)))
+    for name in scope.names:
+        if name not in found:
+            names = {
+                row.own_name for row in cluster.guests if owns(scope.tenant, row.tags, scope.prefix)
+            }
+            raise NotFound(
+                f"VM {name} could not be exported: no VM of that name or number is visible and "
+                f"matches the other filters{did_you_mean(name, names - {''})}",
+                "Check vms, the other filters, and that the login has VM.Audit on the VM",
+                "unknown VM",
+            )
+
+
 def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow], list[UnreadVm]]:
     """Return the cluster state, the VMs of the export by VMID, and the VMs hidden from the caller.
 
     One request for the listing, one for each node with VMs and one for each with containers.
     Raises NotFound for a named VM that does not exist.
     """
-    cluster = fetch_cluster_state(client, TYPES)
+    cluster = fetch_cluster_state(client)
     concerned = list(cluster.vms.values())
     if not scope.names:
         # a filter by names needs the answers of the nodes
@@ -123,11 +240,8 @@ def silent_nodes(cluster: ClusterState, scope: ExportScope, rows: list[VmRow]) -
     (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
     """
     concerned = set(cluster.nodes) if scope.names else {row.node for row in rows}
-    silent: list[UnreadNode] = []
-    for name in sorted(concerned & cluster.nodes.keys()):
-        if not cluster.nodes[name].online:
-            silent.append(UnreadNode(name, f"node {name} is offline"))
-    return silent
+    offline = [name for name in concerned & cluster.nodes.keys() if not cluster.nodes[name].online]
+    return [UnreadNode(name, f"node {name} is offline") for name in sorted(offline)]
 
 
 def sees_all(client: Client) -> bool:
@@ -148,19 +262,14 @@ def _hidden(client: Client, cluster: ClusterState, scope: ExportScope) -> set[in
     for vmid in scope.vmids:
         if vmid not in cluster.taken and is_in_use(client, vmid):
             hidden.add(vmid)
-    if scope.pool in cluster.pools:
-        hidden |= _members(client, str(scope.pool)) - cluster.taken
-    return hidden
-
-
-def _members(client: Client, pool: str) -> set[int]:
-    """Return the VMIDs of the VMs in a pool, including VMs that the caller may not see."""
-    found: set[int] = set()
-    for row in client.get("pools", poolid=pool):
+    if scope.pool not in cluster.pools:
+        return hidden
+    # a pool lists its VMs that the caller may not see, too
+    for row in client.get("pools", poolid=str(scope.pool)):
         for member in row.get("members", ()):
-            if member.get("type") in TYPES:
-                found.add(int(member["vmid"]))
-    return found
+            if member.get("type") in TYPES and int(member["vmid"]) not in cluster.taken:
+                hidden.add(int(member["vmid"]))
+    return hidden
 
 
 def _hidden_vm(vmid: int) -> UnreadVm:

@@ -23,20 +23,17 @@ from ..._foundation.core.errors import (
 )
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.result import Result
-from ..._guests.guest.export.exporter import ClusterContext
+from ..._guests.guest.export.settings import ClusterContext
 from ..._guests.guest.live.creation import is_being_created
-from ..._guests.kinds.model import Actual
 from ..._infrastructure.datacenter.ha.checks import read_rules
 from ..._protection.backup.job.declared import declared_in
 from ..._protection.backup.job.maintain import read_jobs
 from ..tenant.network.export import read_exported
-from .document import estate_of
+from .document import estate_of, text_of
 from .guest import describe, with_backup, with_placement
 from .model import ExportChoices, ExportedVm, ExportReadings, UnreadVm
 from .placement import placements_of
-from .read import choose, read_all, sees_all, silent_nodes
-from .scope import ExportScope, read_scope
-from .text import text_of
+from .read import ExportScope, choose, read_all, read_scope, sees_all, silent_nodes
 from .vnets import with_networks
 
 if TYPE_CHECKING:
@@ -59,15 +56,24 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     choices = _choices(params, scope)
     found = _read(client, scope, choices)
     estate = estate_of(found, choices)
+    unexpressed: list[dict[str, Any]] = []
+    secrets: list[dict[str, Any]] = []
+    unsettled: list[dict[str, Any]] = []
+    for vm in estate.exported:
+        named = {"vmid": vm.vmid, "name": vm.name}
+        unexpressed += [{**named, **asdict(one)} for one in vm.lost]
+        secrets += [{**named, "option": option} for option in vm.secrets]
+        if vm.steps:
+            unsettled.append({**named, "steps": list(vm.steps)})
     values = {
         "estate": dict(estate.variables),
         "text": text_of(estate, found, scope.label),
         "complete": found.complete,
         "missing": list(map(_row, estate.missing)),
         "nodes": list(map(asdict, found.nodes)),
-        "unexpressed": list(_unexpressed(estate.exported)),
-        "secrets": list(_secrets(estate.exported)),
-        "unsettled": list(_unsettled(estate.exported)),
+        "unexpressed": unexpressed,
+        "secrets": secrets,
+        "unsettled": unsettled,
         "report": list(_report(estate.exported, found)),
     }
     return Result(False, values, warnings=tuple(found.warnings))
@@ -78,7 +84,17 @@ def _choices(params: Mapping[str, Any], scope: ExportScope) -> ExportChoices:
     adopt = ""
     if params.get("adopt") is not None:
         adopt = str(params["adopt"]).lower()
-        _require_tenant(adopt, scope)
+        if not adopt.strip():
+            step = "Name one, or leave it out"
+            raise validate.refused("adopt", adopt, "is not a tenant", step)
+        validate.tag(tenant_tag(adopt, scope.prefix), "adopt")
+        if scope.tenant:
+            raise ValidationFailed(
+                "adopt was refused: it is about VMs without a tenant, and tenant chooses those of "
+                "one",
+                "Give only one of them",
+                "adopt",
+            )
     return ExportChoices(
         prefix=scope.prefix,
         adopt=adopt,
@@ -86,21 +102,6 @@ def _choices(params: Mapping[str, Any], scope: ExportScope) -> ExportChoices:
         nodes=params["on_nodes"],
         quotas=params["quotas"],
     )
-
-
-def _require_tenant(adopt: str, scope: ExportScope) -> None:
-    """Raise ValidationFailed for an invalid tenant, or if the export is of a tenant's VMs only."""
-    if not adopt.strip():
-        step = "Name one, or leave it out"
-        raise validate.refused("adopt", adopt, "is not a tenant", step)
-    validate.tag(tenant_tag(adopt, scope.prefix), "adopt")
-    if scope.tenant:
-        raise ValidationFailed(
-            attempted="adopt was refused",
-            answer="it is about VMs without a tenant, and tenant chooses those of one",
-            next_step="Give only one of them",
-            reason="adopt",
-        )
 
 
 def _read(client: Client, scope: ExportScope, choices: ExportChoices) -> ExportReadings:
@@ -115,7 +116,21 @@ def _read(client: Client, scope: ExportScope, choices: ExportChoices) -> ExportR
         if isinstance(answer, UnreadVm):
             found.missing.append(answer)
         elif is_being_created(answer) or is_bare(answer.live):
-            found.missing.append(_in_creation(answer, choices.prefix))
+            # A VM that is being created is not listed, because a run would complete it.
+            tenant = ""
+            for tag in tenants_of((answer.marker.tenant or "",), choices.prefix):
+                tenant = tag.removeprefix(choices.prefix.lower())
+            found.missing.append(
+                UnreadVm(
+                    vmid=answer.vmid,
+                    name=answer.name,
+                    tenant=tenant,
+                    node=answer.node,
+                    reason=_IN_CREATION,
+                    omitted=True,
+                    type=answer.kind.type,
+                )
+            )
         else:
             found.vms.append(describe(answer, around, choices))
     _add_backups(client, found)
@@ -170,45 +185,11 @@ def _add_networks(client: Client, found: ExportReadings, scope: ExportScope) -> 
     found.networks = {name: one for name, one in networks.items() if is_of_all or name in present}
 
 
-def _in_creation(actual: Actual, prefix: str) -> UnreadVm:
-    """Return a VM that is being created. It is not listed, because a run would complete it."""
-    tenant = ""
-    for tag in tenants_of((actual.marker.tenant or "",), prefix):
-        tenant = tag.removeprefix(prefix.lower())
-    return UnreadVm(
-        vmid=actual.vmid,
-        name=actual.name,
-        tenant=tenant,
-        node=actual.node,
-        reason=_IN_CREATION,
-        omitted=True,
-        type=actual.kind.type,
-    )
-
-
 def _row(vm: UnreadVm) -> dict[str, Any]:
     row: dict[str, Any] = {key: getattr(vm, key) for key in _OF_MISSING}
     row["privilege"] = vm.privilege or None
     row["acl_path"] = vm.acl_path or None
     return row
-
-
-def _unexpressed(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
-    for vm in vms:
-        for one in vm.lost:
-            yield {"vmid": vm.vmid, "name": vm.name, **asdict(one)}
-
-
-def _secrets(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
-    for vm in vms:
-        for option in vm.secrets:
-            yield {"vmid": vm.vmid, "name": vm.name, "option": option}
-
-
-def _unsettled(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
-    for vm in vms:
-        if vm.steps:
-            yield {"vmid": vm.vmid, "name": vm.name, "steps": list(vm.steps)}
 
 
 def _report(vms: tuple[ExportedVm, ...], found: ExportReadings) -> Iterator[str]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..._foundation.core.quantities import MIB, parse_size
-from ..._guests.guest.desired.presets import NOT_STATIC
+from ..._guests.guest.desired.layers import NOT_STATIC
 from ..._guests.guest.export.settings import Options
 
 Values = dict[str, Any]
@@ -41,7 +41,10 @@ def take_networks(vms: Sequence[Values]) -> dict[str, Values]:
     networks: dict[str, Values] = {}
     for name, nics in _groups(_devices(vms, "nics"), _network_name).items():
         network = _common(nics, (*_NETWORK_KEY, *_OF_NETWORK))
-        network.update(_gateways(nics))
+        for gateway, address in _GATEWAYS:  # only NICs with a static address use a gateway
+            static = [nic for nic in nics if nic.get(address) not in NOT_STATIC]
+            if static:
+                network.update(_common(static, (gateway,)))
         if len(network) > 1:
             networks[name] = network
             _replace(nics, network, {"network": name})
@@ -136,19 +139,15 @@ def _network_name(nic: Values) -> str:
 
 def _storage_name(disk: Values) -> str:
     """Return the name of a storage class: its storage and its options, at least one."""
-    parts = [_storage_part(key, disk[key]) for key in _OF_STORAGE if key in disk]
+    parts = []
+    for key in _OF_STORAGE:
+        if isinstance(disk.get(key), bool):
+            parts.append(key if disk[key] else f"no{key}")
+        elif key in disk:
+            parts.append(str(disk[key]))
     if "storage" not in disk or not parts:
         return ""
-    parts.insert(0, disk["storage"])
-    return "-".join(parts)
-
-
-def _storage_part(key: str, value: Any) -> str:
-    if value is True:
-        return key
-    if value is False:
-        return f"no{key}"
-    return str(value)
+    return "-".join([disk["storage"], *parts])
 
 
 def _class_name(vm: Values) -> str:
@@ -168,16 +167,6 @@ def _by_size(vm: Values) -> tuple[int, int, str]:
     sockets = int(vm.get("sockets", 1))
     memory = parse_size(vm["memory"], bare=MIB, what="memory")
     return cores * sockets, memory, _class_name(vm)
-
-
-def _gateways(nics: Sequence[Values]) -> Values:
-    """Return the gateways that all NICs with a static address share; only these NICs use them."""
-    found: Values = {}
-    for gateway, address in _GATEWAYS:
-        static = [nic for nic in nics if nic.get(address) not in NOT_STATIC]
-        if static:
-            found.update(_common(static, (gateway,)))
-    return found
 
 
 def _canonical(value: Any) -> str:
@@ -225,24 +214,19 @@ def _common_disks(members: Sequence[Values]) -> list[Values]:
 
 
 def _taken(members: Sequence[Values], kept: Iterable[str]) -> Values:
-    """Take out and return the settings that all members share, except some options."""
-    keys = members[0].keys() - set(kept)
-    shared = _intersection(members, sorted(keys))
-    _take_out(members, shared)
-    return shared
-
-
-def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Values:
-    """Return the settings with the same value in all items; dictionaries are compared by key."""
+    """Take out and return the settings that all members share, except some options. Dictionaries
+    are compared by key.
+    """
     shared: Values = {}
-    for key in keys:
-        nested = [item.get(key) for item in items]
-        if _is_common(items, key):
-            shared[key] = items[0][key]
+    for key in sorted(members[0].keys() - set(kept)):
+        nested = [vm.get(key) for vm in members]
+        if _is_common(members, key):
+            shared[key] = members[0][key]
         elif all(isinstance(one, dict) for one in nested):
             inner = _common(nested, nested[0] or ())  # type: ignore[arg-type]
             if inner:
                 shared[key] = inner
+    _take_out(members, shared)
     return shared
 
 
