@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.parallel import side_by_side
-from ..._guests.guest.desired.isolation import own_networks, read_isolation
-from ..._guests.guest.desired.presets import NOT_STATIC
+from ..._guests.guest.desired.guest import own_networks, read_isolation
+from ..._guests.guest.desired.layers import NOT_STATIC
 from ..._guests.guest.export.settings import InexpressibleSetting
 from ..._guests.guest.isolation import missing_isolation
 from ..tenant.network.export import ExportedNetworks
@@ -32,28 +32,27 @@ def with_networks(
 
     About five requests for each guest on a network of its tenant.
     """
-    return side_by_side(lambda vm: _named(client, vm, networks.get(vm.tenant), prefix), vms)
 
+    def named(vm: ExportedVm) -> ExportedVm:
+        own = networks.get(vm.tenant)
+        if own is None:
+            return vm
+        contents = own_networks(own.options["networks"], own.tag)
+        labels = [label_of(nic, contents) for nic in vm.options.get("nics") or ()]
+        if not any(labels):
+            return vm
+        nics = [
+            {**nic, "network": label} if label else dict(nic)
+            for nic, label in zip(vm.options["nics"], labels, strict=True)
+        ]
+        isolation = read_isolation({"tenant": vm.tenant, "tenant_prefix": prefix, "nics": nics})
+        if isolation is not None and missing_isolation(client, isolation, vm.actual) is not None:
+            lost = InexpressibleSetting("isolation", ", ".join(filter(None, labels)), _DIFFERS)
+            return replace(vm, lost=(*vm.lost, lost))
+        named_nics = [named_nic(nic, contents) for nic in nics]
+        return replace(vm, options={**vm.options, "nics": named_nics})
 
-def _named(
-    client: Client, vm: ExportedVm, networks: ExportedNetworks | None, prefix: str
-) -> ExportedVm:
-    if networks is None:
-        return vm
-    contents = own_networks(networks.options["networks"], networks.tag)
-    labels = [label_of(nic, contents) for nic in vm.options.get("nics") or ()]
-    if not any(labels):
-        return vm
-    nics = [
-        {**nic, "network": label} if label else dict(nic)
-        for nic, label in zip(vm.options["nics"], labels, strict=True)
-    ]
-    isolation = read_isolation({"tenant": vm.tenant, "tenant_prefix": prefix, "nics": nics})
-    if isolation is not None and missing_isolation(client, isolation, vm.actual) is not None:
-        lost = InexpressibleSetting("isolation", ", ".join(filter(None, labels)), _DIFFERS)
-        return replace(vm, lost=(*vm.lost, lost))
-    named = [named_nic(nic, contents) for nic in nics]
-    return replace(vm, options={**vm.options, "nics": named})
+    return side_by_side(named, vms)
 
 
 def label_of(nic: Mapping[str, Any], contents: Mapping[str, Mapping[str, Any]]) -> str:

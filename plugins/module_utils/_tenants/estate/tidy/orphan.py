@@ -14,13 +14,22 @@ from typing import Any
 
 from ...._foundation.cluster.drill.copies import CopyNotes
 from ...._foundation.core.times import iso
-from ...._guests.guest.actual import unconverted_disks
+from ...._guests.guest.plan.planner import unconverted_disks
 from ...._guests.guest.registry import list_of
 from ...._guests.kinds.model import Actual
 
 REMOVE, WAIT, BY_HAND = "remove", "wait", "by_hand"
 # Locks of an intended state or of a backup; nothing is unfinished.
 _CHOSEN = frozenset(("suspended", "backup"))
+_KIND_OF_LOCK: Mapping[str, str] = {
+    "clone": "creation",
+    "create": "creation",
+    "migrate": "migration",
+    "rollback": "rollback",
+    "snapshot": "snapshot",
+    "snapshot-delete": "snapshot",
+    "suspending": "hibernation",
+}
 # Seconds after which the copy of a drill is abandoned.
 ABANDONED = 12 * 3600
 _RUN_AGAIN = "Run the task that created it again, which completes it"
@@ -46,6 +55,14 @@ class Orphan:
         return {**place, **asdict(self)}
 
 
+FAILED_RESTORE = Orphan(
+    "restore",
+    "it is empty: a restore of the tenant's login has failed, and that login does not see it",
+    REMOVE,
+    "Let module tidy remove it",
+)
+
+
 def _module_of(actual: Actual) -> str:
     """Return the key of its kind in results, which is the name of its module."""
     return list_of(actual.kind.type).flow.key
@@ -59,14 +76,28 @@ def orphans_of(
     `tasks` are the UPIDs of tasks that work on it now, `bases` the storages with base volumes.
     `may_run` is the next step if other tasks may work on it that the login does not see.
     """
-    found = _locks(actual, tasks, may_run)
+    found: list[Orphan] = []
+    lock = actual.lock
+    if lock and lock not in _CHOSEN:
+        kind = _KIND_OF_LOCK.get(lock, "lock")
+        found = [_running(kind, tasks) if tasks else _locked(kind, actual, may_run)]
     if actual.marker.building:
         found = [_creation(actual, tasks, may_run)]
     elif actual.marker.stale:
         detail = "its cloud-init drive is older than its configuration"
         step = "Run the task that changed its cloud-init options again"
         found.append(Orphan("cloud_init", detail, BY_HAND, step))
-    return [*found, *_memory(actual), *_template(actual, bases)]
+    volume = actual.live.get("vmstate")
+    if volume and not actual.lock:
+        detail = f"the saved memory {volume} is of no use, because it is not hibernated"
+        step = f"Run 'qm set {actual.vmid} --delete vmstate' on node {actual.node}"
+        found.append(Orphan("vmstate", detail, BY_HAND, step))
+    disks = unconverted_disks(actual, bases)
+    if disks:
+        detail = f"{', '.join(disks)} of this template are not base volumes"
+        step = f"Run module {_module_of(actual)} with state=template, which converts them"
+        found.append(Orphan("conversion", detail, BY_HAND, step))
+    return found
 
 
 def orphan_of_copy(notes: CopyNotes, now: float) -> Orphan:
@@ -103,45 +134,3 @@ def _locked(kind: str, actual: Actual, may_run: str) -> Orphan:
     command = f"{actual.kind.tool} unlock {actual.vmid}"
     step = f"Run '{command}' on node {actual.node}, then the task that was interrupted"
     return Orphan(kind, detail, BY_HAND, step)
-
-
-_KIND_OF_LOCK: Mapping[str, str] = {
-    "clone": "creation",
-    "create": "creation",
-    "migrate": "migration",
-    "rollback": "rollback",
-    "snapshot": "snapshot",
-    "snapshot-delete": "snapshot",
-    "suspending": "hibernation",
-}
-
-
-def _locks(actual: Actual, tasks: Collection[str], may_run: str) -> list[Orphan]:
-    """Return the lock of a VM if it belongs to an unfinished task."""
-    lock = actual.lock
-    if not lock or lock in _CHOSEN:
-        return []
-    kind = _KIND_OF_LOCK.get(lock, "lock")
-    if tasks:
-        return [_running(kind, tasks)]
-    return [_locked(kind, actual, may_run)]
-
-
-def _memory(actual: Actual) -> list[Orphan]:
-    """Return the saved memory of a VM that is not hibernated."""
-    volume = actual.live.get("vmstate")
-    if not volume or actual.lock:
-        return []
-    detail = f"the saved memory {volume} is of no use, because it is not hibernated"
-    step = f"Run 'qm set {actual.vmid} --delete vmstate' on node {actual.node}"
-    return [Orphan("vmstate", detail, BY_HAND, step)]
-
-
-def _template(actual: Actual, bases: Collection[str]) -> list[Orphan]:
-    """Return the disks of a template that are not converted."""
-    disks = unconverted_disks(actual, bases)
-    if not disks:
-        return []
-    detail = f"{', '.join(disks)} of this template are not base volumes"
-    step = f"Run module {_module_of(actual)} with state=template, which converts them"
-    return [Orphan("conversion", detail, BY_HAND, step)]

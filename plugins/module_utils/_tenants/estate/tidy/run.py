@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Any
 from ...._foundation.api.tasks import find_holder
 from ...._foundation.cluster.drill.copies import tenant_tags, without_copies
 from ...._foundation.cluster.find.names import TENANT, check_names
+from ...._foundation.cluster.find.owner import OwnerScope
 from ...._foundation.cluster.state import CREATION_LOCKS, ClusterState, VmRow, fetch_cluster_state
 from ...._foundation.cluster.storages.allocation import base_storages
 from ...._foundation.cluster.tenant import owns, parse_tags, tenant_tag, tenants_of
 from ...._foundation.cluster.view import ClusterView
 from ...._foundation.core import validate
+from ...._foundation.core.clock import poll
 from ...._foundation.core.errors import Conflict, FleetError, NotFound, TaskTimeout
 from ...._foundation.core.failures.several import FailedGuest, failure_of_several
 from ...._foundation.core.parallel import side_by_side
-from ...._foundation.core.poll import poll
 from ...._foundation.core.result import Result
 from ...._foundation.resource.plan import Plan, Step
 from ...._guests.fleet.items import removal_of
 from ...._guests.guest.context import RunContext
+from ...._guests.guest.create.orphan import removal_summary, remove_orphan
 from ...._guests.guest.flow.existing import RemovedGuest, apply_to_guest
 from ...._guests.guest.flow.volumes import require_no_borrowers
 from ...._guests.guest.live.creation import await_creation, has_creation_marker, tasks_on
@@ -35,8 +37,10 @@ from ...._guests.guest.plan.removal import plan_absent
 from ...._guests.guest.registry import LISTS, list_of
 from ...._guests.kinds.marker import owner_tags
 from ...._guests.kinds.model import Actual
+from ...._protection.backup.read import backup_storages, read_archives
 from ...._protection.restore.drill.find import find_copies, remove_copy
-from .orphan import REMOVE, Orphan, orphan_of_copy, orphans_of
+from ...._protection.restore.interrupted import candidates, find_orphans
+from .orphan import FAILED_RESTORE, REMOVE, Orphan, orphan_of_copy, orphans_of
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -52,6 +56,7 @@ class OrphanedGuest:
     actual: Actual
     orphans: tuple[Orphan, ...]
     is_copy: bool = False  # of a drill
+    is_empty: bool = False  # the remains of a failed restore
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -61,8 +66,7 @@ class OrphanedGuest:
     @property
     def is_removable(self) -> bool:
         """Whether the VM must be removed."""
-        remedies = {orphan.remedy for orphan in self.orphans}
-        return REMOVE in remedies
+        return any(orphan.remedy == REMOVE for orphan in self.orphans)
 
 
 class AbandonedGuest(RemovedGuest[Any]):
@@ -79,10 +83,9 @@ class AbandonedGuest(RemovedGuest[Any]):
         is_abandoned = current.marker == self.actual.marker and current.status == "stopped"
         if is_busy or current.lock or not is_abandoned:
             raise Conflict(
-                attempted=f"{current.label} was not removed",
-                answer="another run works on it or has completed it",
-                next_step="Run this again to see what is unfinished",
-                reason="no longer abandoned",
+                f"{current.label} was not removed: another run works on it or has completed it",
+                "Run this again to see what is unfinished",
+                "no longer abandoned",
             )
         return current
 
@@ -113,6 +116,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = fetch_cluster_state(client, {one.kind.type for one in LISTS})
     found = find_orphaned_guests(client, without_copies(cluster), tag, prefix)
     found += _find_copies(client, cluster, tag, prefix)
+    found += _find_failed_restores(client, cluster, tag)
     if not found:
         check_names(client, cluster, {"tenant": (TENANT, [params["tenant"]])}, prefix)
     view = ClusterView(client, cluster.types)
@@ -128,9 +132,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
             failures.append(FailedGuest(vm.actual.label, error))
             done = list(error.details.get("done", ()))
             results.append(Result(error.came_after_changes, {"plan": [], "done": done}))
-    failure = None
-    if failures:
-        failure = failure_of_several(failures, labels)
+    failure = failure_of_several(failures, labels) if failures else None
     return replace(_report(found, results), failure=failure)
 
 
@@ -143,8 +145,14 @@ def _remove(
 ) -> Result:
     """Remove a VM; in check mode return the plan."""
     actual, client = vm.actual, view.client
+    timeout = int(params["task_timeout"])
+    if vm.is_empty:
+        summary = [removal_summary(actual.kind, actual.vmid, actual.node)]
+        if not check_mode:
+            remove_orphan(client, actual.kind, actual.vmid, actual.node, timeout)
+        done = [] if check_mode else summary
+        return Result(True, {"plan": summary, "done": done}, {"before": summary, "after": []})
     if vm.is_copy:
-        timeout = int(params["task_timeout"])
         return remove_copy(client, actual, timeout=timeout, check_mode=check_mode)
     of = list_of(actual.kind.type)
     options = of.read(removal_of(params, actual.vmid, actual.kind.name_in(actual.target), of))
@@ -170,11 +178,29 @@ def _find_copies(
     return found
 
 
+def _find_failed_restores(client: Client, cluster: ClusterState, tag: str) -> list[OrphanedGuest]:
+    """Return the empty VMs that failed restores of the tenant's own user have left. PVE puts a VM
+    into its pool at the end of its restore, so the tenant does not see them (qemu-server:
+    QemuServer.pm, restore_vma_archive).
+
+    A VM in a pool or with an archive existed before its restore, which can be repeated.
+    """
+    outside = {vmid: row for vmid, row in cluster.vms.items() if not row.pool}
+    cluster, no_tenant = replace(cluster, vms=outside), OwnerScope(None, "")
+    if not candidates(cluster, no_tenant, ()):
+        return []
+    reading = read_archives(client, cluster, backup_storages(cluster))
+    reading.require_complete("Empty VMs were not checked for archives", "Repair the storage")
+    found: list[OrphanedGuest] = []
+    for row in find_orphans(client, cluster, no_tenant, reading.archives, f"{tag}@pve"):
+        actual = read_wherever(client, list_of(row.type).kind, row.vmid, row.node)
+        found.append(OrphanedGuest(actual, (FAILED_RESTORE,), is_empty=True))
+    return found
+
+
 def _report(found: Sequence[OrphanedGuest], removals: Sequence[Result]) -> Result:
     """Return the unfinished VMs, and the results of all removals together."""
-    rows: list[dict[str, Any]] = []
-    for vm in found:
-        rows.extend(vm.rows)
+    rows = [row for vm in found for row in vm.rows]
     plan: list[str] = []
     done: list[str] = []
     diffs: list[Mapping[str, Any]] = []
@@ -200,52 +226,23 @@ def find_orphaned_guests(
     Raises FleetError.
     """
     bases = base_storages(cluster)
-    inherited = _tags_of_templates(cluster)
-    rows: list[VmRow] = []
-    for row in sorted(cluster.guests, key=attrgetter("vmid")):
-        is_own = _may_be_of(row, tag, prefix)
-        if is_own or _tags(row) in inherited:
-            rows.append(row)
-
-    def inspect(row: VmRow) -> OrphanedGuest | None:
-        vm = _inspect(client, row, bases)
-        if vm is None:
-            return None
-        owners = owner_tags(vm.actual.target, prefix)
-        is_of_tenant = owns(tag, owners, prefix)
-        if is_of_tenant:
-            return vm
-        return None
-
-    found = side_by_side(inspect, rows)
-    return list(filter(None, found))
-
-
-def _tags_of_templates(cluster: ClusterState) -> set[frozenset[str]]:
-    """Return the tags of each template.
-
-    An unfinished clone has the tags of its source, which may belong to a tenant that shares it.
-    """
-    found: set[frozenset[str]] = set()
-    for row in cluster.guests:
-        if row.template:
-            found.add(_tags(row))
-    return found
+    # An unfinished clone has the tags of its source, which may belong to a tenant that shares it.
+    inherited = {_tags(row) for row in cluster.guests if row.template}
+    listed = sorted(cluster.guests, key=attrgetter("vmid"))
+    rows = [row for row in listed if _may_be_of(row, tag, prefix) or _tags(row) in inherited]
+    found = side_by_side(lambda row: _inspect(client, row, bases), rows)
+    unfinished = [vm for vm in found if vm is not None]
+    return [vm for vm in unfinished if owns(tag, owner_tags(vm.actual.target, prefix), prefix)]
 
 
 def _tags(row: VmRow) -> frozenset[str]:
-    tags = map(str.lower, row.tags)
-    return frozenset(tags)
+    return frozenset(map(str.lower, row.tags))
 
 
 def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
     """Return whether a VM may be the tenant's, by its tags or because it is being created."""
-    is_being_created = row.lock in CREATION_LOCKS
-    if is_being_created:
-        return True
     owners = tenants_of(row.tags, prefix)
-    has_none = not owners
-    return has_none or tag in owners
+    return row.lock in CREATION_LOCKS or not owners or tag in owners
 
 
 def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> OrphanedGuest | None:
@@ -274,9 +271,7 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> OrphanedGues
         holder = find_holder(client.get, actual.node, actual.vmid, actual.lock)
         may_run = holder.next_step(actual.node)
     orphans = orphans_of(actual, tasks, bases, may_run)
-    if not orphans:
-        return None
-    return OrphanedGuest(actual, tuple(orphans))
+    return OrphanedGuest(actual, tuple(orphans)) if orphans else None
 
 
 def _await_stable(client: Client, actual: Actual) -> Actual | None:
