@@ -2,19 +2,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tasks and objects that the guests of an estate need, derived from its options (pure)."""
+"""The tasks, objects and backup jobs that the guests of an estate need, from its options (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._foundation.api.access.privileges import NEWEST
 from ..._foundation.api.access.required import RequiredRequest, privileges_beside
 from ..._foundation.core.arguments.options import parse_options
+from ..._foundation.core.formatting import first_of
 from ..._foundation.spec.fleet import fleet_spec, with_defaults
 from ..._guests.fleet.items import Estate, VmItem, read_estate
+from ..._guests.fleet.secrets import fleet_secrets
 from ..._guests.guest.registry import VMS
 from ..access.needs.need import BRIDGE
 from ..access.needs.needs import PrivilegeCheck, TaskObjects, Version, questions
@@ -25,6 +27,14 @@ _FILES = ("iso", "import", "snippets")
 # A container whose source is a guest is cloned, else its source is a file.
 _CLONING = {"container_create": "container_clone"}
 _RUNNING = ("started", "restarted")
+BackedUp = Mapping[str, Sequence[str]]
+"""The guests of an estate with the option C(backup), by the storage of their job. Guests that the
+estate removes from the jobs are under an empty text.
+"""
+
+_CONTENT = "backup"
+_MAX_LISTED = 5
+_WITHOUT_JOBS = ("absent", "template")
 
 
 @dataclass(frozen=True)
@@ -173,6 +183,7 @@ def estate_questions(
         if template is not None:
             tasks = tuple(_CLONING.get(task, task) for task in tasks)
         found += questions(tasks, objects, version)
+        found += _visibility(objects, tasks[:1])
         if template is None and one.request.data.get("unprivileged") == "0":
             found.append(PrivilegeCheck("/", ("Sys.Modify",), False, False, tasks))
         for path, names, any_of in privileges_beside(one.request, version, subjects.zones):
@@ -182,9 +193,66 @@ def estate_questions(
     return found
 
 
+def _visibility(objects: TaskObjects, tasks: tuple[str, ...]) -> list[PrivilegeCheck]:
+    """Return the questions about the objects that a run finds in the listing (pve-manager:
+    PVE/API2/Cluster.pm, resources).
+    """
+    seen = [(f"/storage/{name}", "Datastore.Audit") for name in objects.storages]
+    if objects.pool:
+        seen.append((f"/pool/{objects.pool}", "Pool.Audit"))
+    return [PrivilegeCheck(path, (name,), False, False, tasks) for path, name in seen]
+
+
 def role_command(requested: Iterable[PrivilegeCheck]) -> str:
-    """Return the command that creates a role with these privileges, empty if there are none."""
+    """Return the command that creates a role with these privileges, empty if there are none. PVE
+    keeps the names that begin with PVE in any case (pve-access-control: API2/Role.pm).
+    """
     names: set[str] = set()
     for question in requested:
         names.update(question.privileges[:1] if question.any_of else question.privileges)
-    return f'pveum role add pve-fleet --privs "{" ".join(sorted(names))}"' if names else ""
+    return f'pveum role add FleetEstate --privs "{" ".join(sorted(names))}"' if names else ""
+
+
+def estate_secrets(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the secrets in the estate, before anything is checked."""
+    estate = arguments.get("estate")
+    return fleet_secrets(estate) if isinstance(estate, Mapping) else set()
+
+
+def backups_of(estate: Estate) -> BackedUp:
+    """Return the guests of an estate with the option C(backup), set for the guest or inherited.
+
+    Empty if the estate leaves the jobs to another run.
+    """
+    found: dict[str, list[str]] = {}
+    if estate.params.get("backup_jobs") is False:
+        return found
+    for item in estate.items:
+        if item.backup is not None and item.desired.guest.state not in _WITHOUT_JOBS:
+            storage = str(item.backup.values.get("storage", ""))
+            found.setdefault(storage, []).append(item.label)
+    return found
+
+
+def job_storages(backups: BackedUp) -> list[dict[str, Any]]:
+    """Return the storages of the jobs as items of O(storages)."""
+    return [{"name": name, "content": _CONTENT} for name in sorted(backups) if name]
+
+
+def job_questions(backups: BackedUp, version: Version) -> list[PrivilegeCheck]:
+    """Return the questions about the privileges to write these jobs, each with the guests that need
+    it.
+    """
+    labels: dict[tuple[str, tuple[str, ...], bool], list[str]] = {}
+    for storage, guests in backups.items():
+        request = RequiredRequest("POST", ("cluster", "backup"), {"storage": storage})
+        if not storage:
+            request = RequiredRequest("DELETE", ("cluster", "backup", "-"), {})
+        for path, names, any_of in privileges_beside(request, version, {}):
+            labels.setdefault((path, tuple(names), any_of), []).extend(guests)
+    return [
+        PrivilegeCheck(
+            *key, below=False, tasks=(f"the backup jobs of {first_of(guests, _MAX_LISTED)}",)
+        )
+        for key, guests in labels.items()
+    ]

@@ -34,16 +34,20 @@ from ..access.needs.needs import (
     questions,
     tasks_of,
 )
-from .backups import BackedUp, backups_of, job_questions, job_storages
 from .checks import (
     ANY_CONTENT,
     FAIL,
     PASS,
     SKIPPED,
+    TEMPLATE_FILES,
     UNKNOWN,
     NamedVm,
+    NewestTemplate,
     Row,
     bridge_rows,
+    file_rows,
+    find_file,
+    missing_row,
     node_rows,
     privilege_rows,
     quorum_row,
@@ -54,9 +58,13 @@ from .checks import (
     vm_rows,
 )
 from .estate import (
+    BackedUp,
     GuestNeeds,
+    backups_of,
     device_rows,
     estate_questions,
+    job_questions,
+    job_storages,
     needed_bridge_rows,
     needs_of,
     parse_estate,
@@ -64,12 +72,11 @@ from .estate import (
     storage_items,
 )
 from .orphans import find_orphans
-from .template_files import CONTENT, NewestTemplate, file_rows, find_file, missing_row
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
 
-_VERSION = re.compile(r"^\d+(\.\d+)*$")
+_VERSION = re.compile(r"^\d+(\.\d+)*\Z")
 _DISKS = frozenset({"images", "rootdir", ANY_CONTENT})
 _CREATES = "container_create"  # the task that uses files of templates
 
@@ -87,7 +94,15 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     _validate(params)
     estate = parse_estate(params)
     needs = needs_of(estate)
-    params = _with_needs(params, needs)
+    tasks = [*_given(params, "tasks"), *(task for one in needs for task in one.tasks)]
+    named = [one.template for one in needs if one.template]
+    templates = [*_given(params, "templates"), *named]
+    params = {
+        **params,
+        "own_tasks": params.get("tasks"),
+        "tasks": list(dict.fromkeys(tasks)),
+        "templates": list(dict.fromkeys(templates)),
+    }
     rows, version = _first_contact(params, client)
     orphans: list[dict[str, Any]] = []
     requested: list[PrivilegeCheck] = []
@@ -95,33 +110,18 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         more, orphans, requested = _checks(params, (backups_of(estate), needs), client, version)
         rows += more
     failed = [one for one in rows if one["status"] == FAIL and one["required"]]
+    command, lines = role_command(requested), table(rows)
+    if command:
+        lines.append(f"A role with the privileges above: {command}")
     values = {
         "passed": not failed,
         "checks": rows,
         "failed_checks": failed,
-        "table": [*table(rows), *_role_lines(requested)],
-        "role_command": role_command(requested),
+        "table": lines,
+        "role_command": command,
         "unfinished": orphans,
     }
     return Result(False, values)
-
-
-def _with_needs(params: Mapping[str, Any], needs: Sequence[GuestNeeds]) -> dict[str, Any]:
-    """Return the options with the tasks and templates of the estate."""
-    tasks = [*_given(params, "tasks"), *(task for one in needs for task in one.tasks)]
-    named = [one.template for one in needs if one.template]
-    templates = [*_given(params, "templates"), *named]
-    return {
-        **params,
-        "own_tasks": params.get("tasks"),
-        "tasks": list(dict.fromkeys(tasks)),
-        "templates": list(dict.fromkeys(templates)),
-    }
-
-
-def _role_lines(requested: Sequence[PrivilegeCheck]) -> list[str]:
-    command = role_command(requested)
-    return [f"A role with the privileges above: {command}"] if command else []
 
 
 def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -138,10 +138,9 @@ def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
             causes.append(f"storages[{index}] ({label}): {error.answer}")
     if causes:
         raise ValidationFailed(
-            attempted="The list of storages was refused",
-            answer="; ".join(causes),
-            next_step="Correct what is wrong, and run again",
-            reason="storages",
+            f"The list of storages was refused: {'; '.join(causes)}",
+            "Correct what is wrong, and run again",
+            "storages",
         )
     return items
 
@@ -177,36 +176,35 @@ def _validate(params: Mapping[str, Any]) -> None:
 
 def _first_contact(params: Mapping[str, Any], client: Client) -> tuple[list[Row], Version | None]:
     """Return the rows of endpoint, credentials and version, and the version or None."""
-    url = client.connection.endpoint.url
-    reached = row("endpoint", url, PASS, "it answers")
     try:
         answer = client.get("version", attempted="Could not ask for the version") or {}
     except AuthenticationError as error:
         reason = error.answer or error.reason
         refused = row("authentication", _who(client), FAIL, reason, error.next_step)
         rest = _skipped("it cannot be asked without valid credentials")
-        return [reached, refused, rest], None
+        return [_reached(client), refused, rest], None
     except FleetError as error:
         reason = error.answer or error.reason
-        unreached = row("endpoint", url, FAIL, reason, error.next_step)
+        unreached = row("endpoint", client.connection.endpoint.url, FAIL, reason, error.next_step)
         rest = _skipped("it cannot be asked as long as the endpoint does not answer")
         return [unreached, rest], None
     text = str(answer.get("version") or "0")
-    version = _parse_version(text)
+    # The first two numbers of a version such as 9.2.11 or 8.4-1.
+    parts = text.replace("-", ".").split(".")
+    numbers = [whole_number(part) or 0 for part in parts]
+    major, minor = [*numbers, 0][:2]
+    version = (major, minor)
     accepted = row("authentication", _who(client), PASS, "")
-    return [reached, accepted, version_row(text, version, _minimum_version(params))], version
+    rows = [_reached(client), accepted, version_row(text, version, _minimum_version(params))]
+    return rows, version
+
+
+def _reached(client: Client) -> Row:
+    return row("endpoint", client.endpoint.url, PASS, "it answers")
 
 
 def _skipped(reason: str) -> Row:
     return row("everything else", "", SKIPPED, reason)
-
-
-def _parse_version(text: str) -> Version:
-    """Return the first two numbers of a version such as 9.2.11 or 8.4-1."""
-    parts = text.replace("-", ".").split(".")
-    numbers = [whole_number(part) or 0 for part in parts]
-    major, minor = [*numbers, 0][:2]
-    return major, minor
 
 
 def _checks(
@@ -281,23 +279,23 @@ def _template_files(
 
     One request for each storage with container templates, if a template is not a guest.
     """
-    guests = [one for one in templates if _is_guest(one, params)]
-    others = [one.name for one in templates if one not in guests]
+    uses_files = _CREATES in tasks_of(_given(params, "tasks"))
+    guests: list[NamedVm] = []
+    others: list[str] = []
+    for one in templates:
+        is_guest = one.row is not None or one.error is not None
+        if is_guest or whole_number(one.name) is not None or not uses_files:
+            guests.append(one)
+        else:
+            others.append(one.name)
     if not others:
         return guests, [], []
-    contents = read_contents(client, cluster, CONTENT)
+    contents = read_contents(client, cluster, TEMPLATE_FILES)
     found = {name: find_file(name, contents) for name in others}
     files = [file for file in found.values() if file is not None]
     rows = file_rows(files, _given(params, "nodes"))
     rows += [missing_row(name, contents) for name, file in found.items() if file is None]
     return guests, files, rows
-
-
-def _is_guest(one: NamedVm, params: Mapping[str, Any]) -> bool:
-    """Return whether a template is a guest, or must be one because no task uses template files."""
-    if one.row is not None or one.error is not None or whole_number(one.name) is not None:
-        return True
-    return _CREATES not in tasks_of(_given(params, "tasks"))
 
 
 def _subjects(
@@ -310,7 +308,9 @@ def _subjects(
     storages = _given(params, "storages")
     vmids = {VM: _vmids(vms), TEMPLATE: _vmids(templates)}
     with_files = dict.fromkeys(file.storage for file in files)
-    with_files |= dict.fromkeys(one["name"] for one in storages if one.get("content") == CONTENT)
+    with_files |= dict.fromkeys(
+        one["name"] for one in storages if one.get("content") == TEMPLATE_FILES
+    )
     unfound = set()
     if vms and not vmids[VM]:
         unfound.add(VM)

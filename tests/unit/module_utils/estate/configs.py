@@ -25,7 +25,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.forma
     format_of,
     rule_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.actual import actual_of
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.read import actual_of
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.vm.kind import VM
 from tests.modules.vm_strategies import KEYS

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.plan import Step
 from ansible_collections.pve.fleet.plugins.module_utils._guests.fleet.items import read_estate
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.export.exporter import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.export.settings import (
     ClusterContext,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live.find import require_own
@@ -30,7 +30,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.up
     plan_update,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.document import estate_of
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.document import (
+    estate_of,
+    text_of,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.guest import describe
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.model import (
     ExportChoices,
@@ -38,7 +41,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.model im
     ExportedVm,
     ExportReadings,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.text import text_of
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.cases import cases
 from tests.unit.module_utils.estate.configs import BASES, empty_cluster, machines
