@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..._foundation.core import validate
 from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import ValidationFailed
 from .evaluate.icmp import ICMP_TYPES
+from .evaluate.match import VERSIONS
 from .model import DesiredFirewall, IpSet, plain_option
 from .rules.model import Rule, canonical, kept_comment
 from .scope import GROUP, FirewallScope
@@ -31,8 +34,17 @@ def read_desired(params: Mapping[str, Any], scope: FirewallScope) -> DesiredFire
         _require_unset(scope, {"comment": params.get("comment")})
         if params.get("state") == "absent":
             raise _refused("state=absent was refused", "only a security group can be removed")
+    given = params.get("options") or {}
+    options: dict[str, str] = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in scope.options:
+            known = ", ".join(scope.options) or "no options"
+            raise _refused(f"options.{name} was refused", f"{scope.label} has {known}")
+        options[name] = plain_option(name, int(value) if isinstance(value, bool) else value)
     return DesiredFirewall(
-        options=_options(params.get("options") or {}, scope),
+        options=options,
         rules=None if rules is None else _rules(rules, scope),
         aliases=None if aliases is None else _aliases(aliases),
         ip_sets=None if ip_sets is None else _ip_sets(ip_sets),
@@ -43,9 +55,7 @@ def read_desired(params: Mapping[str, Any], scope: FirewallScope) -> DesiredFire
 
 
 def _refused(attempted: str, answer: str, step: str = "Nothing was changed") -> ValidationFailed:
-    return ValidationFailed(
-        attempted=attempted, answer=answer, next_step=step, reason="firewall", dispatched=False
-    )
+    return ValidationFailed(f"{attempted}: {answer}", step, "firewall")
 
 
 def _require_unset(scope: FirewallScope, values: Mapping[str, Any]) -> None:
@@ -54,18 +64,6 @@ def _require_unset(scope: FirewallScope, values: Mapping[str, Any]) -> None:
             raise _refused(
                 f"{name} was refused", f"{scope.label} has no {name}", "Remove it, or change scope"
             )
-
-
-def _options(given: Mapping[str, Any], scope: FirewallScope) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for name, value in given.items():
-        if value is None:
-            continue
-        if name not in scope.options:
-            known = ", ".join(scope.options) or "no options"
-            raise _refused(f"options.{name} was refused", f"{scope.label} has {known}")
-        options[name] = plain_option(name, int(value) if isinstance(value, bool) else value)
-    return options
 
 
 def _rules(given: Iterable[Mapping[str, Any]], scope: FirewallScope) -> tuple[Rule, ...]:
@@ -110,6 +108,10 @@ def _require_valid_rule(rule: Rule, label: str) -> None:
     if (has_dport or rule.sport) and rule.proto not in _WITH_PORTS:
         protocols = ", ".join(name for name in _WITH_PORTS if not name.isdigit())
         raise _refused(label, f"ports need one of the protocols {protocols}", "Set proto")
+    first = [re.split("[,-]", text)[0] for text in (rule.source, rule.dest)]
+    versions = {network.version for network in map(validate.network, first) if network}
+    if len(versions | {VERSIONS.get(rule.proto, version) for version in versions}) > 1:
+        raise _refused(label, "it has both IPv4 and IPv6", "Write a rule for each")
 
 
 def _require_icmp_type(rule: Rule, label: str) -> None:

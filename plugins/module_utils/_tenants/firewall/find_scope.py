@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..._foundation.cluster.find.locate import locate, locate_by_name
-from ..._foundation.cluster.find.lookup import require_own_guest
+from ..._foundation.cluster.find.lookup import locate, locate_by_name, require_own_guest
 from ..._foundation.cluster.find.names import VNET as VNET_KIND
 from ..._foundation.cluster.find.names import require_listed
 from ..._foundation.cluster.find.visible import probe_vmid, require_visible
@@ -27,8 +26,7 @@ from ..._foundation.core import validate
 from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import UnknownVm
 from ..._guests.kinds.identity import Identity, require_name, require_same_creation
-from ..._guests.kinds.kind import Kind
-from ..._guests.kinds.nics import nics_in
+from ..._guests.kinds.kind import Kind, nics_in
 from ..._guests.kinds.words import CONTAINER, VM
 from .owners import require_options_of_scope
 from .scope import GUEST, VNET, FirewallScope, plain_scope
@@ -118,7 +116,7 @@ def _kind_of(row: VmRow) -> Kind:
 
 
 def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, prefix: str) -> VmRow:
-    cluster = fetch_cluster_state(client, {VM.type, CONTAINER.type})
+    cluster = fetch_cluster_state(client)
     if params.get("vmid") is not None:
         vmid = validate.vmid(params["vmid"])
         row, cluster = locate(client, cluster, vmid=vmid)
@@ -138,8 +136,8 @@ def _require_found(row: VmRow | None, label: str, name: str, names: Collection[s
     if row is not None:
         return row
     raise UnknownVm(
-        attempted=f"{label} was not found",
-        answer=f"no guest of that name or VMID is visible{did_you_mean(name, names)}",
-        next_step="Check the spelling, and that the user or token has VM.Audit on it",
-        reason="unknown guest",
+        f"{label} was not found: no guest of that name or VMID is "
+        f"visible{did_you_mean(name, names)}",
+        "Check the spelling, and that the user or token has VM.Audit on it",
+        "unknown guest",
     )

@@ -38,7 +38,7 @@ def goal_of(actual: Firewall, group: str, nics: Mapping[str, tuple[str, ...]]) -
     Other rules of the guest stay. `nics` are the addresses that each NIC may use.
     """
     mine = Rule("group", group)
-    others = [rule for rule in actual.rules if not _is_of_group(rule, group)]
+    others = [rule for rule in actual.rules if (rule.type, rule.action) != ("group", group)]
     sets: dict[str, IpSet] = {}
     gone: dict[str, frozenset[str]] = {}
     for nic, addresses in nics.items():
@@ -68,14 +68,9 @@ def without_isolation(firewall: Firewall, groups: Collection[str]) -> Firewall:
     if not first or first[0].type != "group" or first[0].action not in groups:
         return firewall
     options = {key: one for key, one in firewall.options.items() if OPTIONS.get(key) != one}
-    sets = {name: one for name, one in firewall.ip_sets.items() if not _is_filter(name, one)}
+    sets = dict(firewall.ip_sets)
+    for name, ip_set in firewall.ip_sets.items():
+        comments = {comment for _excluded, comment in ip_set.members.values()}
+        if name.startswith(filter_name("")) and comments <= {_COMMENT}:
+            del sets[name]
     return replace(firewall, options=options, rules=firewall.rules[1:], ip_sets=sets)
-
-
-def _is_filter(name: str, one: IpSet) -> bool:
-    comments = {comment for _excluded, comment in one.members.values()}
-    return name.startswith(filter_name("")) and comments <= {_COMMENT}
-
-
-def _is_of_group(rule: Rule, group: str) -> bool:
-    return rule.type == "group" and rule.action == group

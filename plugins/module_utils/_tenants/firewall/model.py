@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..._foundation.core import propstring
 from ..._foundation.schema.generated.requests import PARAMETERS
 from .rules.model import Rule
+from .scope import GROUP, FirewallScope
 
 Named: TypeAlias = "Mapping[str, tuple[str, str]]"
 """Aliases: the network and the comment of each name."""
@@ -22,6 +23,7 @@ Members: TypeAlias = "Mapping[str, tuple[bool, str]]"
 
 _LIMIT = "log_ratelimit"
 _LIMIT_FORMAT = PARAMETERS[_LIMIT]["format"]
+_TEXTS = ("policy_", "log_level_", "log_ratelimit", "nf_conntrack_helpers")
 
 
 def plain_option(name: str, value: object) -> str:
@@ -81,7 +83,8 @@ class DesiredFirewall:
 @dataclass(frozen=True)
 class UsableNames:
     """The names that rules can use; None for names that were not read. `own` are the names of the
-    guest itself, those of IP sets as C(+name).
+    guest itself, those of IP sets as C(+name); `networks` are the IP sets of SDN that the login may
+    use (pve-firewall: API2/Firewall/Cluster.pm, refs).
     """
 
     aliases: frozenset[str] = frozenset()
@@ -90,3 +93,50 @@ class UsableNames:
     macros: frozenset[str] | None = None
     interfaces: frozenset[str] | None = None
     own: frozenset[str] = frozenset()
+    networks: frozenset[str] = frozenset()
+
+
+def view_of(scope: FirewallScope, firewall: Firewall) -> dict[str, Any]:
+    """Return the parts of a firewall that the scope has."""
+    view: dict[str, Any] = {}
+    if scope.kind == GROUP:
+        view["comment"] = firewall.comment
+    if scope.options:
+        options = sorted(firewall.options.items())
+        view["options"] = {name: _option(name, value) for name, value in options}
+    view["rules"] = [rule.as_view() for rule in firewall.rules]
+    if scope.has_names:
+        view["aliases"] = [
+            {"name": name, "cidr": cidr, "comment": comment}
+            for name, (cidr, comment) in sorted(firewall.aliases.items())
+        ]
+        view["ip_sets"] = [
+            {
+                "name": name,
+                "comment": one.comment,
+                "members": [
+                    {"cidr": cidr, "nomatch": is_excluded, "comment": comment}
+                    for cidr, (is_excluded, comment) in sorted(one.members.items())
+                ],
+            }
+            for name, one in sorted(firewall.ip_sets.items())
+        ]
+    return view
+
+
+def _option(name: str, value: str) -> Any:
+    """Return an option with the type that the module declares."""
+    if name.startswith(_TEXTS) or name.endswith("_log_level"):
+        return value
+    if name in _NUMBER_OPTIONS and value.isdigit():
+        return int(value)
+    return value != "0"
+
+
+_NUMBER_OPTIONS = (
+    "nf_conntrack_max",
+    "nf_conntrack_tcp_timeout_established",
+    "nf_conntrack_tcp_timeout_syn_recv",
+    "protection_synflood_rate",
+    "protection_synflood_burst",
+)

@@ -10,13 +10,13 @@ their comment. The firewall of the cluster and of a node belongs to no tenant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.cluster.tenant import EVERY_TENANT
 from ..._foundation.core.errors import FleetError, ForeignTenant, ValidationFailed
 from ..._foundation.core.marks import marked_tag
-from .model import Firewall, IpSet
+from .model import Firewall
 from .scope import CLUSTER, GROUP, GUEST, NODE, VNET, FirewallScope
 
 if TYPE_CHECKING:
@@ -42,11 +42,9 @@ def require_options_of_scope(params: Mapping[str, Any]) -> None:
         if option == "tenant":
             answer = f"the firewall of a {scope} does not belong to a tenant"
         raise ValidationFailed(
-            attempted=f"{option} was refused",
-            answer=answer,
-            next_step=f"Remove {option}, or choose another scope; nothing was changed",
-            reason="firewall",
-            dispatched=False,
+            f"{option} was refused: {answer}",
+            f"Remove {option}, or choose another scope; nothing was changed",
+            "firewall",
         )
 
 
@@ -64,22 +62,16 @@ def require_owner(scope: FirewallScope, owner: str | None, tag: str | None) -> N
 
     Without a tag, it must not belong to any tenant.
     """
-    if scope.kind in (GROUP, VNET) and owner != tag:
-        raise _foreign(scope.label, owner, tag)
-
-
-def _foreign(label: str, owner: str | None, tag: str | None) -> FleetError:
-    answer = "it has the mark of a tenant, and the task has no tenant"
-    if tag is not None:
+    if scope.kind not in (GROUP, VNET) or owner == tag:
+        return
+    if tag is None:
+        answer = "it has the mark of a tenant, and the task has no tenant"
+    elif owner is None:
         answer = f"it does not have the mark of {tag}"
-        if owner is not None:
-            answer = f"it belongs to another tenant, not to {tag}"
-    return ForeignTenant(
-        attempted=f"The firewall of {label} was refused",
-        answer=answer,
-        next_step=_NEXT_STEP,
-        reason="foreign tenant",
-        dispatched=False,
+    else:
+        answer = f"it belongs to another tenant, not to {tag}"
+    raise ForeignTenant(
+        f"The firewall of {scope.label} was refused: {answer}", _NEXT_STEP, "foreign tenant"
     )
 
 
@@ -90,35 +82,22 @@ def require_marks_unchanged(scope: FirewallScope, before: Firewall, after: Firew
         raise _marked(f"The comment of {scope.label}")
     if scope.kind != CLUSTER:
         return
-    _require_marked_same("Alias", before.aliases, after.aliases, _is_marked_alias)
-    _require_marked_same("IP set", before.ip_sets, after.ip_sets, _is_marked_set)
-
-
-def _require_marked_same(
-    noun: str,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    is_marked: Callable[[str, Any], bool],
-) -> None:
-    for name in {**before, **after}:
-        values = before.get(name), after.get(name)
-        if values[0] != values[1] and any(is_marked(name, one) for one in values):
-            raise _marked(f"{noun} '{name}' of the cluster")
-
-
-def _is_marked_alias(_name: str, alias: tuple[str, str] | None) -> bool:
-    return alias is not None and marked_tag(alias[1]) is not None
-
-
-def _is_marked_set(name: str, ip_set: IpSet | None) -> bool:
-    return name == EVERY_TENANT or (ip_set is not None and marked_tag(ip_set.comment) is not None)
+    for name in {**before.aliases, **after.aliases}:
+        aliases = before.aliases.get(name), after.aliases.get(name)
+        marks = [marked_tag(alias[1]) for alias in aliases if alias is not None]
+        if aliases[0] != aliases[1] and any(mark is not None for mark in marks):
+            raise _marked(f"Alias '{name}' of the cluster")
+    for name in {**before.ip_sets, **after.ip_sets}:
+        sets = before.ip_sets.get(name), after.ip_sets.get(name)
+        marks = [marked_tag(ip_set.comment) for ip_set in sets if ip_set is not None]
+        is_marked = name == EVERY_TENANT or any(mark is not None for mark in marks)
+        if sets[0] != sets[1] and is_marked:
+            raise _marked(f"IP set '{name}' of the cluster")
 
 
 def _marked(label: str) -> FleetError:
     return ForeignTenant(
-        attempted=f"{label} was refused",
-        answer="it has the mark of a tenant",
-        next_step="Change the tenant with module tenant; nothing was changed",
-        reason="foreign tenant",
-        dispatched=False,
+        f"{label} was refused: it has the mark of a tenant",
+        "Change the tenant with module tenant; nothing was changed",
+        "foreign tenant",
     )

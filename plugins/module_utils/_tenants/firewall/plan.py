@@ -13,12 +13,11 @@ from typing import Any
 from ..._foundation.cluster.tenant import EVERY_TENANT
 from ..._foundation.core.marks import keep_mark, marked_tag
 from ..._foundation.resource.plan import Plan, Step
-from .model import DesiredFirewall, Firewall, IpSet
-from .references import as_spelled, members_as_spelled, unqualified_rule
+from .model import DesiredFirewall, Firewall, IpSet, view_of
+from .references import members_as_spelled, unqualified_rule
 from .rules.model import Rule, kept_comment
-from .rules.transition import CREATE, DELETE, MOVE, POLICY, DefaultPolicies, RuleWrite, transition
+from .rules.transition import CREATE, DELETE, MOVE, POLICY, DefaultPolicies, transition
 from .scope import GROUP, ROOT, FirewallScope, Path
-from .view import view_of
 
 _POLICY = "policy_"
 _ALIASES = "aliases"
@@ -78,9 +77,16 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
         if not desired.exact:
             members = _without({**known, **members}, desired.gone_members.get(name, ()))
         sets[name] = replace(goal, members=members)
-    if desired.exact:
-        aliases = {**_aliases_of_tenants(actual), **aliases}
-        sets = {**_sets_of_tenants(actual), **sets}
+    if desired.exact:  # names of tenants stay: module tenant creates and removes them
+        own_aliases = {
+            name: one for name, one in actual.aliases.items() if marked_tag(one[1]) is not None
+        }
+        own_sets = {
+            name: one
+            for name, one in actual.ip_sets.items()
+            if name == EVERY_TENANT or marked_tag(one.comment) is not None
+        }
+        aliases, sets = {**own_aliases, **aliases}, {**own_sets, **sets}
     return Firewall(
         {name: value for name, value in options.items() if value != ""},
         _rules_after(actual, desired),
@@ -96,26 +102,12 @@ def _rules_after(actual: Firewall, desired: DesiredFirewall) -> tuple[Rule, ...]
         return actual.rules
     own = desired.own_names
     known = {unqualified_rule(rule, own): rule for rule in reversed(actual.rules)}
-    rules = tuple(as_spelled(rule, known, own) for rule in desired.rules)
+    rules = tuple(known.get(unqualified_rule(rule, own), rule) for rule in desired.rules)
     for first in actual.rules[:1]:
         is_kept = first.type == "group" and first.action in desired.kept_groups
         if is_kept and first not in rules:
             return (first, *rules)
     return rules
-
-
-def _aliases_of_tenants(actual: Firewall) -> dict[str, tuple[str, str]]:
-    """Return the aliases that module tenant creates and removes."""
-    return {name: one for name, one in actual.aliases.items() if marked_tag(one[1]) is not None}
-
-
-def _sets_of_tenants(actual: Firewall) -> dict[str, IpSet]:
-    """Return the IP sets that module tenant creates and removes."""
-    found: dict[str, IpSet] = {}
-    for name, one in actual.ip_sets.items():
-        if name == EVERY_TENANT or marked_tag(one.comment) is not None:
-            found[name] = one
-    return found
 
 
 def _without(named: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
@@ -322,7 +314,7 @@ def _rule_steps(
 ) -> Iterator[Step]:
     """Yield the writes of rules, with the write of the policies among them."""
     options = _with_options(actual.options, set_before or {})
-    policies = (_policies(scope, actual.options), _policies(scope, after.options))
+    policies = _policies(scope, actual.options), _policies(scope, after.options)
     is_enforced = scope.is_on(actual.options) and scope.is_on(after.options)
     chosen = {
         name: after.options.get(name, "")
@@ -336,34 +328,26 @@ def _rule_steps(
             yield from _option_steps(scope, options, chosen)
             written = True
             continue
-        yield _rule_step(scope, write, rules)
+        goal = ""
+        if write.kind == MOVE:
+            moveto = int(write.data["moveto"])
+            goal = f" to position {moveto if moveto <= write.pos else moveto - 1}"
+        verb = _VERBS.get(write.kind, "Change")
+        summary = f"{verb} rule {write.pos} of {scope.label}{goal}: {write.rule}"
+        method = {CREATE: "POST", DELETE: "DELETE"}.get(write.kind, "PUT")
+        path = scope.rules_path if write.kind == CREATE else (*scope.rules_path, write.pos)
+        step = Step(f"rule {write.kind}", summary, method, path, write.data, is_task=False)
+        yield _guarded(step, scope.rules_path, "rules", rules, write.result)
         rules = write.result
     if not written:  # no policy changes its effect: its option is set to the default
         yield from _option_steps(scope, options, chosen)
 
 
 def _policies(scope: FirewallScope, options: Mapping[str, str]) -> DefaultPolicies:
-    found = []
-    for direction, default in scope.policies.items():
-        found.append((direction, options.get(_POLICY + direction) or default))
-    return DefaultPolicies(tuple(found))
+    defaults = scope.policies.items()
+    return DefaultPolicies(
+        tuple((name, options.get(_POLICY + name) or default) for name, default in defaults)
+    )
 
 
 _VERBS = {CREATE: "Create", MOVE: "Move", DELETE: "Remove"}
-
-
-def _rule_step(scope: FirewallScope, write: RuleWrite, rules: tuple[Any, ...]) -> Step:
-    goal = ""
-    if write.kind == MOVE:
-        goal = f" to position {_new_place(write)}"
-    verb = _VERBS.get(write.kind, "Change")
-    summary = f"{verb} rule {write.pos} of {scope.label}{goal}: {write.rule}"
-    method = {CREATE: "POST", DELETE: "DELETE"}.get(write.kind, "PUT")
-    path = scope.rules_path if write.kind == CREATE else (*scope.rules_path, write.pos)
-    step = Step(f"rule {write.kind}", summary, method, path, write.data, is_task=False)
-    return _guarded(step, scope.rules_path, "rules", rules, write.result)
-
-
-def _new_place(write: RuleWrite) -> int:
-    goal = int(write.data["moveto"])
-    return goal if goal <= write.pos else goal - 1

@@ -86,7 +86,16 @@ def node_chain(
     options = node.firewall.options
     if is_off(cluster.firewall.options, "0") or is_off(options, "1"):
         return ()
-    cluster = _with_local_network(cluster, node)
+    # The alias local_network is in the IP set management. An alias of the cluster with this name
+    # replaces the network of the node (compile).
+    known = {name.lower(): value for name, value in cluster.firewall.aliases.items()}
+    cidr, _comment = known.get("local_network", (node.local_network or "127.0.0.0/8", ""))
+    aliases = {**cluster.firewall.aliases, "local_network": (cidr, "")}
+    management = cluster.firewall.ip_sets.get("management", IpSet())
+    members = {**management.members, cidr: (False, "")}
+    sets = {**cluster.firewall.ip_sets, "management": IpSet(management.comment, members)}
+    firewall = replace(cluster.firewall, aliases=aliases, ip_sets=sets)
+    cluster = FirewallCluster(firewall, cluster.groups)
     names = RuleNames(Firewall(), cluster.firewall)
     links = list(_built_in(names, [Rule(direction, "ACCEPT", iface="lo")]))
     links += _built_in(names, _neighbor_rules(options, direction))
@@ -190,20 +199,6 @@ def _policy(names: RuleNames, direction: str, policy: str) -> Iterator[Evaluated
                 _BUILT_IN, Rule(direction, "ACCEPT", proto=proto, icmp_type=kind), names
             )
     yield EvaluatedRule(f"policy_{direction}", Rule(direction, policy), names)
-
-
-def _with_local_network(cluster: FirewallCluster, node: FirewallNode) -> FirewallCluster:
-    """Return the cluster with the alias local_network in the IP set management.
-
-    If the cluster has this alias, it replaces the network of the node (compile).
-    """
-    known = {name.lower(): value for name, value in cluster.firewall.aliases.items()}
-    cidr, _comment = known.get("local_network", (node.local_network or "127.0.0.0/8", ""))
-    aliases = {**cluster.firewall.aliases, "local_network": (cidr, "")}
-    management = cluster.firewall.ip_sets.get("management", IpSet())
-    members = {**management.members, cidr: (False, "")}
-    sets = {**cluster.firewall.ip_sets, "management": IpSet(management.comment, members)}
-    return FirewallCluster(replace(cluster.firewall, aliases=aliases, ip_sets=sets), cluster.groups)
 
 
 def _with_ip_filter(guest: FirewallGuest, nic: FirewallNic) -> Firewall:

@@ -11,14 +11,24 @@ and generate_ipset_chains.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..model import Firewall, IpSet
 from ..rules.model import Rule
 from .icmp import icmp_type
 from .macros import MACROS, MACROS_IPV6
-from .model import Address, EvaluatedRule, Network, Packet, RuleNames
+from .model import (
+    ACCEPT,
+    DROP,
+    UNKNOWN,
+    Address,
+    EvaluatedRule,
+    Network,
+    Packet,
+    PacketVerdict,
+    RuleNames,
+)
 
 _NUMBERS = {
     "icmp": "1",
@@ -67,8 +77,7 @@ _WITH_PORTS = ("6", "17", "33", "132", "136")
 _ICMP_PROTOCOLS = ("1", "58")
 _TYPE_AS_PORT = ("icmp", "icmpv6")
 _SDN_SETS = ("-all", "-gateway", "-no-gateway", "-dhcp")
-_SCOPES = ("dc/", "guest/")
-_VERSIONS = {"icmp": 4, "icmpv6": 6, "ipv6-icmp": 6}
+VERSIONS = {"icmp": 4, "icmpv6": 6, "ipv6-icmp": 6}
 
 
 class NotInForce(Exception):
@@ -81,15 +90,15 @@ def is_match(link: EvaluatedRule, packet: Packet) -> bool | None:
     if not rule.enable:
         return False
     try:
-        required = _ip_version(rule, link.names)
+        required = ip_version(rule, link.names)
         if required and required != packet.version:
             return False
         if link.outside:
             return not _in_set(link.outside, packet.source, link.names)
-        answers = [_matches(one, link.names, packet) for one in expanded(rule, packet.version)]
+        rules = expanded(rule, packet.version)
+        return _any([_matches(one, link.names, packet) for one in rules])
     except NotInForce:
         return False
-    return _any(answers)
 
 
 def expanded(rule: Rule, version: int) -> list[Rule]:
@@ -106,27 +115,20 @@ def expanded(rule: Rule, version: int) -> list[Rule]:
         templates = MACROS_IPV6.get(rule.macro, templates)
     if templates is None:
         raise NotInForce
-    return [_filled(rule, *template) for template in templates]
+    found: list[Rule] = []
+    for proto, dport, sport in templates:
+        for given, fixed in ((rule.proto, proto), (rule.dport, dport), (rule.sport, sport)):
+            if given and fixed and given != fixed:
+                raise NotInForce
+        filled = replace(rule, macro="", proto=proto or rule.proto, dport=dport or rule.dport)
+        found.append(replace(filled, sport=sport or rule.sport))
+    return found
 
 
-def _filled(rule: Rule, proto: str, dport: str, sport: str) -> Rule:
-    for given, fixed in ((rule.proto, proto), (rule.dport, dport), (rule.sport, sport)):
-        if given and fixed and given != fixed:
-            raise NotInForce
-    return replace(
-        rule,
-        macro="",
-        proto=proto or rule.proto,
-        dport=dport or rule.dport,
-        sport=sport or rule.sport,
-    )
-
-
-def _any(answers: Iterable[bool | None]) -> bool | None:
-    found = list(answers)
-    if True in found:
+def _any(answers: list[bool | None]) -> bool | None:
+    if True in answers:
         return True
-    return None if None in found else False
+    return None if None in answers else False
 
 
 def _matches(rule: Rule, names: RuleNames, packet: Packet) -> bool | None:
@@ -161,7 +163,7 @@ def _protocol(rule: Rule, packet: Packet) -> bool | None:
             raise NotInForce
         return True
     number = number_of(rule.proto)
-    is_icmp = rule.proto in _VERSIONS
+    is_icmp = rule.proto in VERSIONS
     if rule.icmp_type and (rule.dport or not is_icmp):
         raise NotInForce
     has_ports = rule.sport or (rule.dport and rule.proto not in _TYPE_AS_PORT)
@@ -171,10 +173,8 @@ def _protocol(rule: Rule, packet: Packet) -> bool | None:
         return False
     if number in _ICMP_PROTOCOLS:
         return _icmp(rule.icmp_type or rule.dport, packet)
-    return _both(_ports(rule.dport, packet.dport), _ports(rule.sport, packet.sport))
-
-
-def _both(one: bool | None, other: bool | None) -> bool | None:
+    one = _ports(rule.dport, packet.dport)
+    other = _ports(rule.sport, packet.sport)
     if one is False or other is False:
         return False
     return None if one is None or other is None else True
@@ -193,7 +193,7 @@ def _icmp(text: str, packet: Packet) -> bool:
 def _ports(text: str, port: int) -> bool | None:
     if not text:
         return True
-    return _any(_port(part, port) for part in text.split(","))
+    return _any([_port(part, port) for part in text.split(",")])
 
 
 def _port(text: str, port: int) -> bool | None:
@@ -206,9 +206,9 @@ def _port(text: str, port: int) -> bool | None:
 # -- addresses -----------------------------------------------------------------------------------
 
 
-def _ip_version(rule: Rule, names: RuleNames) -> int | None:
+def ip_version(rule: Rule, names: RuleNames) -> int | None:
     """Return the IP version of a rule. Raises NotInForce for two versions or an unknown name."""
-    versions = {_VERSIONS[rule.proto]} if rule.proto in _VERSIONS else set()
+    versions = {VERSIONS[rule.proto]} if rule.proto in VERSIONS else set()
     for text in (rule.source, rule.dest):
         if not text or text.startswith("+"):
             continue
@@ -233,7 +233,7 @@ def _network(text: str) -> Network:
 
 
 def _split_scope(text: str) -> tuple[str, str]:
-    for scope in (*_SCOPES, "sdn/"):
+    for scope in ("dc/", "guest/", "sdn/"):
         if text.startswith(scope):
             return scope, text.removeprefix(scope)
     return "", text
@@ -241,14 +241,9 @@ def _split_scope(text: str) -> tuple[str, str]:
 
 def _alias(text: str, names: RuleNames) -> str:
     scope, name = _split_scope(text)
-    places = []
-    if scope != "dc/":
-        places.append(names.guest)
-    if scope != "guest/":
-        places.append(names.cluster)
-    for place in places:
+    for other_scope, place in (("dc/", names.guest), ("guest/", names.cluster)):
         for known, (cidr, _comment) in place.aliases.items():
-            if known.lower() == name.lower():
+            if scope != other_scope and known.lower() == name.lower():
                 return cidr
     raise NotInForce
 
@@ -337,3 +332,22 @@ def _networks(text: str) -> Iterator[Network]:
         return
     ends = ipaddress.ip_address(first), ipaddress.ip_address(last)
     yield from ipaddress.summarize_address_range(*ends)
+
+
+def decide(links: Sequence[EvaluatedRule], packet: Packet) -> PacketVerdict:
+    """Return the decision of the first rule that matches; an empty list accepts.
+
+    The verdict is UNKNOWN if an earlier rule may match and would decide differently.
+    """
+    uncertain: list[EvaluatedRule] = []
+    for link in links:
+        answer = is_match(link, packet)
+        if answer is None:
+            uncertain.append(link)
+        if not answer:
+            continue
+        for one in uncertain:
+            if one.rule.accepts != link.rule.accepts:
+                return PacketVerdict(UNKNOWN, one)
+        return PacketVerdict(ACCEPT if link.rule.accepts else DROP, link)
+    return PacketVerdict(ACCEPT)

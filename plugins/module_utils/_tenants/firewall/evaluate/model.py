@@ -73,6 +73,15 @@ class FirewallNode:
 
 
 @dataclass(frozen=True)
+class NodeAddress:
+    """A node with its address, and the interface that has the address."""
+
+    node: FirewallNode
+    address: Address
+    iface: str = ""
+
+
+@dataclass(frozen=True)
 class FirewallNic:
     """A NIC of a guest, with its MAC address and the addresses in its configuration."""
 
