@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.errors import NotSupported
 from ..._foundation.core.parallel import side_by_side
+from .evaluate.match import VERSIONS
+from .evaluate.model import RuleNames
 from .model import DesiredFirewall, Firewall, IpSet, UsableNames, plain_option
 from .rules.model import Rule, kept_comment, rule_of_row
 from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope, Path
@@ -30,18 +32,11 @@ def read_firewall(
             return Firewall(exists=False)
         comment = groups[scope.name]
     parts = parts_of(scope, desired)
-    aliases: Mapping[str, tuple[str, str]] = {}
-    sets: Mapping[str, IpSet] = {}
-    options: Mapping[str, str] = {}
-    rules: tuple[Rule, ...] = ()
-    if "aliases" in parts:
-        aliases = aliases_of(client.get(*scope.path, "aliases"))
-    if "ip_sets" in parts:
-        sets = read_sets(client, scope.path, None if desired is None else desired.only_sets)
-    if "options" in parts:
-        options = options_of(client.get(*scope.path, "options"))
-    if "rules" in parts:
-        rules = rules_of(client.get(*scope.rules_path))
+    only = None if desired is None else desired.only_sets
+    aliases = aliases_of(client.get(*scope.path, "aliases")) if "aliases" in parts else {}
+    sets = read_sets(client, scope.path, only) if "ip_sets" in parts else {}
+    options = options_of(client.get(*scope.path, "options")) if "options" in parts else {}
+    rules = rules_of(client.get(*scope.rules_path)) if "rules" in parts else ()
     return Firewall(options, rules, aliases, sets, comment)
 
 
@@ -98,9 +93,12 @@ def read_known(client: Client, scope: FirewallScope, desired: DesiredFirewall) -
     aliases: set[str] = set()
     sets: set[str] = set()
     own: set[str] = set()
+    networks: set[str] = set()
     if any(is_name(one) for one in addresses):
         for row in client.get(*scope.refs_path) or ():
             name, is_set = str(row["name"]).lower(), row["type"] == "ipset"
+            if row.get("scope") == "sdn":
+                networks.add(name)
             (sets if is_set else aliases).add(name)
             if row.get("scope") == "guest":
                 own.add(f"+{name}" if is_set else name)
@@ -116,8 +114,35 @@ def read_known(client: Client, scope: FirewallScope, desired: DesiredFirewall) -
         rows = client.get("nodes", scope.path[1], "network") or ()
         interfaces = frozenset(str(row["iface"]) for row in rows)
     return UsableNames(
-        frozenset(aliases), frozenset(sets), groups, macros, interfaces, frozenset(own)
+        frozenset(aliases),
+        frozenset(sets),
+        groups,
+        macros,
+        interfaces,
+        frozenset(own),
+        frozenset(networks),
     )
+
+
+def read_aliases(
+    client: Client, scope: FirewallScope, desired: DesiredFirewall
+) -> RuleNames | None:
+    """Return the aliases that rules can name; None if no rule has an alias beside something else
+    with a version of IP.
+    """
+    if not any(_is_mixed(rule) for rule in desired.rules or ()):
+        return None
+    cluster = aliases_of(client.get(*ROOT, "aliases"))
+    guest = aliases_of(client.get(*scope.path, "aliases")) if scope.kind == GUEST else {}
+    own = guest if scope.kind == GUEST else cluster
+    own.update(desired.aliases or {})
+    return RuleNames(guest=Firewall(aliases=guest), cluster=Firewall(aliases=cluster))
+
+
+def _is_mixed(rule: Rule) -> bool:
+    addresses = [one for one in (rule.source, rule.dest) if one and not one.startswith("+")]
+    has_alias = any(is_name(one) for one in addresses)
+    return has_alias and len(addresses) + (rule.proto in VERSIONS) > 1
 
 
 def is_name(text: str) -> bool:

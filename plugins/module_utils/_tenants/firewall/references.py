@@ -9,17 +9,19 @@ Proxmox VE refuses some of these changes halfway. It accepts the others, and ign
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from ..._foundation.core.arguments.options import did_you_mean
-from ..._foundation.core.errors import ConfigurationError, Conflict
+from ..._foundation.core.errors import ConfigurationError, Conflict, ValidationFailed
+from .evaluate.match import NotInForce, ip_version
+from .evaluate.model import RuleNames
 from .model import DesiredFirewall, Firewall, Members, UsableNames
 from .rules.model import Rule
 from .scope import GUEST, FirewallScope
 
-_SCOPES = ("dc/", "guest/")
+_OF_SDN = "+sdn/"
 
 
 def require_known(rules: Iterable[Rule], known: UsableNames, desired: DesiredFirewall) -> None:
@@ -29,7 +31,11 @@ def require_known(rules: Iterable[Rule], known: UsableNames, desired: DesiredFir
     for place, rule in enumerate(rules):
         label = f"rules[{place}] ({rule}) was refused"
         for address in (rule.source, rule.dest):
-            _require_address(label, address, aliases, sets)
+            if address.startswith(_OF_SDN):
+                name = address.removeprefix(_OF_SDN)
+                _require(label, "IP set of SDN", name.lower(), known.networks)
+            else:
+                _require_address(label, address, aliases, sets)
         if known.groups is not None and rule.type == "group":
             _require(label, "security group", rule.action, known.groups)
         if known.macros is not None and rule.macro:
@@ -39,6 +45,21 @@ def require_known(rules: Iterable[Rule], known: UsableNames, desired: DesiredFir
     for name, ip_set in (desired.ip_sets or {}).items():
         for cidr in ip_set.members:
             _require_address(f"ip_sets, {name} was refused", cidr, aliases, sets)
+
+
+def require_one_version(rules: Iterable[Rule], names: RuleNames) -> None:
+    """Raise ValidationFailed for a rule that is for IPv4 and IPv6, whose aliases exist
+    (pve-firewall: Firewall.pm, verify_rule).
+    """
+    for place, rule in enumerate(rules):
+        try:
+            ip_version(rule, names)
+        except NotInForce:
+            raise ValidationFailed(
+                f"rules[{place}] ({rule}) was refused: it has both IPv4 and IPv6",
+                "Write a rule for each",
+                "firewall",
+            ) from None
 
 
 def _require_address(
@@ -54,11 +75,9 @@ def _require_address(
 def plain_name(address: str) -> str:
     """Return the name of an alias or IP set without its scope.
 
-    It is empty for addresses, and for IP sets of SDN, which are not listed.
+    It is empty for addresses, and for IP sets of SDN, which no task removes.
     """
-    text = address.removeprefix("+")
-    for scope in _SCOPES:
-        text = text.removeprefix(scope)
+    text = address.removeprefix("+").removeprefix("dc/").removeprefix("guest/")
     if not text[:1].isalpha() or ":" in text or "/" in text:
         return ""
     return text.lower()
@@ -74,11 +93,6 @@ def unqualified(address: str, own: Collection[str]) -> str:
     if name.startswith("dc/") and sign + name[3:] not in own:
         return sign + name[3:]
     return text
-
-
-def as_spelled(rule: Rule, known: Mapping[Rule, Rule], own: Collection[str]) -> Rule:
-    """Return the known rule with the same meaning, by its unqualified form, or else the rule."""
-    return known.get(unqualified_rule(rule, own), rule)
 
 
 def unqualified_rule(rule: Rule, own: Collection[str]) -> Rule:
@@ -103,11 +117,9 @@ def _require(label: str, noun: str, name: str, known: Collection[str]) -> None:
     if not hint and len(known) <= 12:
         hint = f"; there is {', '.join(sorted(known)) or 'none'}"
     raise ConfigurationError(
-        attempted=label,
-        answer=f"there is no {noun} '{name}'{hint}",
-        next_step=f"Create it first, or name an existing {noun}; nothing was changed",
-        reason=f"unknown {noun}",
-        dispatched=False,
+        f"{label}: there is no {noun} '{name}'{hint}",
+        f"Create it first, or name an existing {noun}; nothing was changed",
+        f"unknown {noun}",
     )
 
 
@@ -162,9 +174,8 @@ def uses_of(
 def raise_in_use(name: str, use: str) -> NoReturn:
     """Raise Conflict for an alias or IP set that was not removed."""
     raise Conflict(
-        attempted=f"'{name}' was not removed",
-        answer=f"{use} uses it, and Proxmox VE ignores rules and members without it",
-        next_step="List it, or remove the use first",
-        reason="in use",
-        dispatched=False,
+        f"'{name}' was not removed: {use} uses it, and Proxmox VE ignores rules and members "
+        "without it",
+        "List it, or remove the use first",
+        "in use",
     )

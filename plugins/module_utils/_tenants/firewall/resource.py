@@ -6,21 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.errors import AlreadyExists, DigestChanged
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import Resource
-from ..._foundation.resource.execute import Execution, StepResult
+from ..._foundation.resource.engine import Execution, StepResult, result_of
+from ..._foundation.resource.manage import Hooks, Managed
 from ..._foundation.resource.plan import Plan, Step
-from ..._foundation.resource.result import result_of
 from ..firewall import read
-from .model import DesiredFirewall, Firewall
+from .model import DesiredFirewall, Firewall, view_of
 from .plan import FirewallStep, after_plan, plan_firewall
 from .scope import FirewallScope
-from .view import view_of
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -35,11 +34,10 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-class FirewallOfScope(Resource[Result]):
+class FirewallOfScope(Managed[Result, Firewall]):
     """The firewall of one scope, with the plan for it."""
 
     client: Client
-    stale_errors = (DigestChanged, AlreadyExists)
 
     def __init__(
         self,
@@ -50,13 +48,13 @@ class FirewallOfScope(Resource[Result]):
         check: Callable[[Firewall, Firewall], tuple[str, ...]],
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        self.client = client
         self.scope = scope
         self.desired = desired
         self.check = check
         self.look = look  # the request before each write: whether the guest is the same
-        self.actual = actual
-        self.plan = self._plan(actual)
+        hooks = Hooks[Firewall](stale_errors=(DigestChanged, AlreadyExists))
+        read_again = partial(read.read_firewall, client, scope, desired)
+        super().__init__(client, read_again, self._plan, self._result, hooks, actual)
 
     def _plan(self, actual: Firewall) -> Plan:
         """Return the plan; `check` refuses unsafe changes, and returns warnings."""
@@ -65,9 +63,6 @@ class FirewallOfScope(Resource[Result]):
         if plan.changed:
             warnings = self.check(actual, after_plan(actual, self.desired))
         return replace(plan, warnings=warnings)
-
-    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        return self._plan(read.read_firewall(self.client, self.scope, self.desired))
 
     def send(self, step: Step) -> StepResult:
         if not isinstance(step, FirewallStep):
@@ -87,13 +82,13 @@ class FirewallOfScope(Resource[Result]):
         """Raise DigestChanged if another run has changed the part."""
         if found != step.expected:
             raise DigestChanged(
-                attempted=f"Could not {step.summary[:1].lower()}{step.summary[1:]}",
-                answer=f"/{'/'.join(str(one) for one in step.part)} was changed since it was read",
-                next_step="Run this again when nothing else changes this firewall",
-                reason="changed since",
+                f"Could not {step.summary[:1].lower()}{step.summary[1:]}: "
+                f"/{'/'.join(str(one) for one in step.part)} was changed since it was read",
+                "Run this again when nothing else changes this firewall",
+                "changed since",
             )
 
-    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
         """Return the check after a lost answer, which returns True if the step was carried out."""
         if not isinstance(step, FirewallStep):
             return lambda: None
@@ -107,18 +102,14 @@ class FirewallOfScope(Resource[Result]):
 
         return confirm
 
-    def preview(self) -> Result:
-        after = after_plan(self.actual, self.desired)
-        firewall = after if self.plan.changed else self.actual
-        return self._result(firewall)
-
-    def report(self, execution: Execution) -> Result:
-        final = read.read_firewall(self.client, self.scope, self.desired)
-        return self._result(final, execution)
-
-    def _result(self, firewall: Firewall, execution: Execution | None = None) -> Result:
+    def _result(self, plan: Plan, actual: Firewall, execution: Execution | None) -> Result:
+        firewall = actual
+        if execution is not None:
+            firewall = self.read()
+        elif plan.changed:
+            firewall = after_plan(actual, self.desired)
         values = {"firewall": view_of(self.scope, firewall) if firewall.exists else None}
-        return result_of(self.plan, values, execution, header=self.scope.label)
+        return result_of(plan, values, execution, header=self.scope.label)
 
 
 def _part_of(step: FirewallStep, answer: Any) -> Any:

@@ -7,25 +7,29 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.cluster.state import read_members
+from ...._foundation.core import validate
 from ...._foundation.core.parallel import side_by_side
+from ...._foundation.core.propstring import sub_keys
+from ...._guests.kinds.kind import nics_in
 from ...._guests.kinds.words import CONTAINER
-from ..evaluate.model import FirewallCluster, FirewallGuest, FirewallNode
+from ..evaluate.model import FirewallCluster, FirewallGuest, FirewallNic, FirewallNode, NodeAddress
 from ..model import Firewall
 from ..read import read_firewall, rules_of
 from ..rules.model import Rule
 from ..scope import CLUSTER, NODE, ROOT, FirewallScope, plain_scope
-from .addresses import interface_of, nics_of
-from .lockout import NodeAddress
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
 
 _RINGS = 8
+_MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
+_CIDRS = ("cidr", "cidr6")
 
 
 def read_cluster(client: Client, firewall: Firewall, rules: Iterable[Rule]) -> FirewallCluster:
@@ -100,3 +104,34 @@ def local_address(host: str, port: int) -> str:
             return str(probe.getsockname()[0])
     except OSError:
         return ""
+
+
+def nics_of(config: Mapping[str, Any]) -> tuple[FirewallNic, ...]:
+    """Return the NICs of a VM or a container, in order."""
+    nics = []
+    for name in nics_in(config):
+        text = str(config[name])
+        parts = _parts(text)
+        found = _MAC.search(text)
+        addressing = {**_parts(str(config.get(f"ipconfig{name[3:]}") or "")), **parts}
+        addresses = [addressing.get(key, "").partition("/")[0] for key in ("ip", "ip6")]
+        mac = found.group() if found else ""
+        own = tuple(address for address in addresses if validate.is_address(address))
+        nics.append(FirewallNic(name, parts.get("firewall", "0") == "1", mac, own))
+    return tuple(nics)
+
+
+def _parts(text: str) -> dict[str, str]:
+    pairs = sub_keys(text)
+    return {key.strip(): value.strip() for key, value in pairs.items()}
+
+
+def interface_of(rows: Iterable[Mapping[str, Any]], address: str) -> tuple[str, str]:
+    """Return the interface that has an address, and its network; empty texts if none has it."""
+    wanted = ipaddress.ip_address(address)
+    for row in rows:
+        for key in _CIDRS:
+            cidr = row.get(key)
+            if cidr and ipaddress.ip_interface(str(cidr)).ip == wanted:
+                return str(row["iface"]), str(ipaddress.ip_interface(str(cidr)).network)
+    return "", ""

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ...._foundation.core.errors import ConfigurationError, ValidationFailed
 from ...._foundation.core.result import Result
 from ..evaluate.chains import IN, OUT, guest_chain, node_chain
-from ..evaluate.decide import decide
 from ..evaluate.icmp import icmp_type
-from ..evaluate.match import number_of
+from ..evaluate.match import decide, number_of
 from ..evaluate.model import (
     ACCEPT,
     EPHEMERAL_PORT,
@@ -25,13 +24,13 @@ from ..evaluate.model import (
     FirewallCluster,
     FirewallGuest,
     FirewallNic,
+    NodeAddress,
     Packet,
     PacketVerdict,
 )
 from ..find_scope import find_scope
 from ..rules.model import Rule
 from ..scope import GUEST
-from .lockout import NodeAddress
 from .read import read_cluster, read_cluster_firewall, read_guest, read_places
 
 if TYPE_CHECKING:
@@ -73,13 +72,23 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     firewall = read_cluster_firewall(client)
     cluster = read_cluster(client, firewall, (*source.rules, *dest.rules))
     decisions = list(decisions_of(cluster, source, dest, packet))
-    deciding = deciding_of([decision for _place, _direction, decision in decisions])
+    verdicts = [decision for _place, _direction, decision in decisions]
+    deciding = deciding_of(verdicts)
     described = [describe_decision(*one) for one in decisions]
+    described_packet: dict[str, Any] = {
+        "source": str(packet.source),
+        "dest": str(packet.dest),
+        "proto": packet.proto,
+    }
+    if number_of(packet.proto) in _ICMP_NUMBERS:
+        described_packet["icmp_type"] = packet.icmp_type[0]
+    else:
+        described_packet.update(dport=packet.dport, sport=packet.sport)
     values = {
-        "reachable": reachable_of([decision for _place, _direction, decision in decisions]),
+        "reachable": reachable_of(verdicts),
         "decisions": described,
         "decided_by": None if deciding is None else described[deciding],
-        "packet": _describe_packet(packet),
+        "packet": described_packet,
     }
     return Result(False, values)
 
@@ -88,13 +97,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _refused(option: str, answer: str, step: str) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=f"{option} was refused",
-        answer=answer,
-        next_step=step,
-        reason="firewall check",
-        dispatched=False,
-    )
+    return ValidationFailed(f"{option} was refused: {answer}", step, "firewall check")
 
 
 def _read_end(client: Client, option: str, given: Mapping[str, Any], prefix: str) -> ConnectionEnd:
@@ -127,20 +130,16 @@ def _is_guest(given: Mapping[str, Any]) -> bool:
 
 def addresses_of(option: str, given: Mapping[str, Any]) -> tuple[Address, ...]:
     """Return the address that is set. Raises ValidationFailed if the end is empty."""
-    if given.get("address"):
-        return (_address(option, given["address"]),)
+    text = given.get("address")
+    if text:
+        try:
+            return (ipaddress.ip_address(text),)
+        except ValueError:
+            answer = f"'{text}' is not an address"
+            raise _refused(f"{option}.address", answer, "Write one address") from None
     if not given.get("node") and not _is_guest(given):
         raise _refused(option, "it names nothing", "Set name, vmid, node or address")
     return ()
-
-
-def _address(option: str, text: str) -> Address:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        raise _refused(
-            f"{option}.address", f"'{text}' is not an address", "Write one address"
-        ) from None
 
 
 def node_end(
@@ -149,11 +148,9 @@ def node_end(
     """Return the end on a node. Raises ConfigurationError if the node was not found."""
     if not places:
         raise ConfigurationError(
-            attempted=f"Node '{name}' was not found",
-            answer="there is no such node, or it is offline",
-            next_step="Check the spelling of the node",
-            reason="unknown node",
-            dispatched=False,
+            f"Node '{name}' was not found: there is no such node, or it is offline",
+            "Check the spelling of the node",
+            "unknown node",
         )
     place = places[0]
     if addresses and addresses[0] != place.address:
@@ -248,14 +245,3 @@ def describe_decision(place: str, direction: str, decision: PacketVerdict) -> di
         "rule": None if link is None else link.rule.as_view(),
         "reason": decision.reason,
     }
-
-
-def _describe_packet(packet: Packet) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "source": str(packet.source),
-        "dest": str(packet.dest),
-        "proto": packet.proto,
-    }
-    if number_of(packet.proto) in _ICMP_NUMBERS:
-        return {**described, "icmp_type": packet.icmp_type[0]}
-    return {**described, "dport": packet.dport, "sport": packet.sport}

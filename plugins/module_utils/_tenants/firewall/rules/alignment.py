@@ -34,8 +34,7 @@ class RuleAlignment:
 
 def align(old: Sequence[Rule], new: Sequence[Rule]) -> RuleAlignment:
     """Return the alignment that turns the old rules into the new ones with the fewest writes."""
-    pairs = _equal_pairs(old, new)
-    pairs = _with_changed(old, new, pairs)
+    pairs = _with_changed(old, new, _equal_pairs(old, new))
     slots_of_old: dict[int, RuleSlot] = {}
     slots_of_new: dict[int, RuleSlot] = {}
     for goal, origin in pairs.items():
@@ -101,7 +100,8 @@ def _with_changed(
     """Return the pairs, with pairs of rules that change: first within gaps, then anywhere."""
     goals = sorted(pairs)
     fixed = [(-1, -1)]
-    fixed += [(goals[place], pairs[goals[place]]) for place in _fixed_places(pairs, goals)]
+    origins = [pairs[goal] for goal in goals]
+    fixed += [(goals[place], origins[place]) for place in increasing(origins)]
     fixed.append((len(new), len(old)))
     taken = set(pairs.values())
     found = dict(pairs)
@@ -114,10 +114,6 @@ def _with_changed(
     unpaired_new = [place for place in range(len(new)) if place not in found]
     found.update(_similar(old, new, unpaired_old, unpaired_new))
     return found
-
-
-def _fixed_places(pairs: dict[int, int], goals: Sequence[int]) -> list[int]:
-    return increasing([pairs[goal] for goal in goals])
 
 
 def _similar(

@@ -137,14 +137,10 @@ def canonical(values: Mapping[str, Any]) -> Rule:
     if "comment" in texts:
         texts["comment"] = kept_comment(texts["comment"])
     for name in ("source", "dest"):
-        if is_alias(texts.get(name, "")):
-            texts[name] = texts[name].lower()
+        address = texts.get(name, "")
+        if address[:1].isalpha() and ":" not in address:  # an alias
+            texts[name] = address.lower()
     return Rule(**texts)
-
-
-def is_alias(address: str) -> bool:
-    """Return whether an address is the name of an alias."""
-    return address[:1].isalpha() and ":" not in address
 
 
 def kept_comment(text: object) -> str:
