@@ -371,10 +371,15 @@ def test_an_alias_of_the_guest_is_another_one_than_that_of_the_cluster(unused: L
         ({"macro": "Ping", "icmp_type": "echo-request"}, "need proto"),
         ({"macro": "SSH", "dport": "22"}, "need proto"),
         ({"proto": "icmp", "icmp_type": "any", "dport": "echo-request"}, "exclude each other"),
+        ({"source": "10.0.0.1", "dest": "fd00::1"}, "both IPv4 and IPv6"),
+        ({"source": "10.0.0.1-10.0.0.9", "proto": "icmpv6"}, "both IPv4 and IPv6"),
+        ({"dest": "fd00::/64,fd01::/64", "proto": "icmp"}, "both IPv4 and IPv6"),
+        ({"source": "+5"}, "invalid ipset name '+5'"),
+        ({"dest": "+10.1.0.1"}, "invalid ipset name '+10.1.0.1'"),
     ],
     ids=str,
 )
-def test_an_icmp_type_that_pve_refuses_is_refused_first(
+def test_a_rule_that_pve_refuses_is_refused_first(
     lab: Lab, rule: dict[str, str], answer: str
 ) -> None:
     """Source: Firewall.pm, $icmp_type_names, $icmpv6_type_names, $proto_is_icmp and verify_rule.

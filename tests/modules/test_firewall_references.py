@@ -123,3 +123,39 @@ def test_the_simulator_shows_rules_and_members_that_are_ignored(lab: Lab) -> Non
         {"dest": "no such ipset 'bad'"},
     ]
     assert lab.client.get(*own, "ipset", "own")[0]["errors"] == {"cidr": "no such alias 'office'"}
+
+
+@pytest.mark.parametrize("place", [*GUESTS, {"scope": "cluster"}], ids=str)
+def test_a_set_of_sdn_exists_or_is_refused(lab: Lab, place: dict[str, Any]) -> None:
+    """A running VNet has four sets (proxmox-ve-rs: proxmox-ve-config, src/sdn/config.rs, ipsets),
+    which the list of references has (pve-firewall: API2/Firewall/Cluster.pm, refs).
+    """
+    rule = {**DROP, "source": "+sdn/front-al"}
+    message = refused(lab, **place, rules=[rule])["msg"]
+    assert "no IP set of SDN 'front-al'" in message
+    assert "front-all" in message
+    for known in ("front-all", "front-gateway", "front-no-gateway", "front-dhcp"):
+        rules = [{**DROP, "source": f"+sdn/{known}"}]
+        assert lab.run("firewall", check=True, **place, rules=rules)["changed"]
+        assert do(lab, "firewall", **place, rules=rules)["changed"]
+        assert not do(lab, "firewall", **place, rules=rules)["changed"]
+
+
+SIX = {"name": "six", "cidr": "2001:db8::/32"}
+
+
+@pytest.mark.parametrize("place", [*GUESTS, {"scope": "cluster"}], ids=str)
+@pytest.mark.parametrize(
+    "other", [{"dest": "192.0.2.1"}, {"dest": "dc/office"}, {"proto": "icmp"}], ids=str
+)
+def test_an_alias_has_the_version_of_the_rule(
+    lab: Lab, place: dict[str, Any], other: dict[str, str]
+) -> None:
+    """pve-firewall: Firewall.pm, verify_rule, set_ip_version."""
+    new = {**place, "aliases": [SIX, *([OFFICE] if place["scope"] == "cluster" else [])]}
+    rules = [{**DROP, "source": "six", **other}]
+    assert "it has both IPv4 and IPv6" in refused(lab, **new, rules=rules)["msg"]
+    do(lab, "firewall", **new)
+    assert "it has both IPv4 and IPv6" in refused(lab, **place, rules=rules)["msg"]
+    same = [{**DROP, "source": "six", "dest": "2001:db8::1"}]
+    assert do(lab, "firewall", **place, rules=same)["changed"]

@@ -17,8 +17,8 @@ from .find_scope import find_scope, require_same_guest, tag_of
 from .model import Firewall
 from .owners import read_owner, require_marks_unchanged, require_owner
 from .reach.guard import require_access
-from .read import read_firewall, read_known
-from .references import require_known
+from .read import read_aliases, read_firewall, read_known
+from .references import require_known, require_one_version
 from .resource import FirewallOfScope
 from .scope import GROUP
 from .users import require_group_unused, require_names_unused
@@ -35,6 +35,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     require_owner(scope, read_owner(client, scope, actual), tag_of(params))
     known = read_known(client, scope, desired)
     require_known(desired.rules or (), known, desired)
+    aliases = read_aliases(client, scope, desired)
+    if aliases is not None:
+        require_one_version(desired.rules or (), aliases)
     desired = replace(desired, own_names=known.own)
 
     is_group_removed = scope.kind == GROUP and actual.exists and not desired.is_wanted

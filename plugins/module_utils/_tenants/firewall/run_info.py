@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ..._foundation.core.result import Result
 from .evaluate.chains import IN, OUT, guest_chain
 from .find_scope import find_scope, tag_of
+from .model import view_of
 from .owners import read_owner, require_owner
 from .reach.read import read_cluster, read_cluster_firewall, read_guest
 from .read import groups_of, read_firewall
-from .scope import CLUSTER, GUEST, ROOT, FirewallScope
-from .view import view_of
+from .scope import CLUSTER, GUEST, ROOT
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -36,20 +36,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         groups = [{"name": name, "comment": found[name]} for name in sorted(found)]
     effective = None
     if params.get("effective") and scope.kind == GUEST:
-        effective = _effective(client, scope)
+        guest = read_guest(client, scope, scope.config)
+        cluster = read_cluster(client, read_cluster_firewall(client), guest.firewall.rules)
+        effective = []
+        for nic in guest.nics:
+            for direction in (IN, OUT):
+                for link in guest_chain(cluster, guest, nic, direction):
+                    row: dict[str, Any] = {"nic": nic.name, "direction": direction}
+                    row.update(origin=link.origin, position=link.position, rule=link.rule.as_view())
+                    row["not_from"] = link.outside or None
+                    effective.append(row)
     return Result(False, {"firewall": described, "groups": groups, "effective": effective})
-
-
-def _effective(client: Client, scope: FirewallScope) -> list[dict[str, Any]]:
-    """Return the rules of all scopes for each NIC and direction, in the order of Proxmox VE."""
-    guest = read_guest(client, scope, scope.config)
-    cluster = read_cluster(client, read_cluster_firewall(client), guest.firewall.rules)
-    rows = []
-    for nic in guest.nics:
-        for direction in (IN, OUT):
-            for link in guest_chain(cluster, guest, nic, direction):
-                row: dict[str, Any] = {"nic": nic.name, "direction": direction}
-                row.update(origin=link.origin, position=link.position, rule=link.rule.as_view())
-                row["not_from"] = link.outside or None
-                rows.append(row)
-    return rows

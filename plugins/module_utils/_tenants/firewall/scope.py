@@ -112,10 +112,9 @@ def plain_scope(kind: str, name: str | None) -> FirewallScope:
         return FirewallScope(kind, "the cluster", ROOT)
     if not name:
         raise ValidationFailed(
-            attempted="The firewall could not be chosen",
-            answer=f"scope is {kind}, and {kind} is empty",
-            next_step=f"Set {kind}",
-            reason="no scope",
+            f"The firewall could not be chosen: scope is {kind}, and {kind} is empty",
+            f"Set {kind}",
+            "no scope",
         )
     if kind == NODE:
         return FirewallScope(kind, f"node {name}", ("nodes", name, "firewall"))

@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING
 from ..._foundation.cluster.find.visible import require_all_guests_visible, sees_all_guests
 from ..._foundation.cluster.state import fetch_cluster_state, read_members
 from ..._foundation.core.errors import Conflict, NotFound, NotSupported
+from ..._foundation.core.formatting import first_of
 from ..._foundation.core.parallel import side_by_side
 from ..._guests.kinds.words import CONTAINER, VM
 from .find_scope import label_of_row
-from .model import Firewall, IpSet
+from .model import Firewall
 from .read import aliases_of, groups_of, read_sets, rules_of, vnets_of
 from .references import RemovedNames, raise_in_use, removed_names, uses_of
 from .scope import CLUSTER, NODE, ROOT, VNET, FirewallScope, Path, plain_scope
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
-
-_MAX_LISTED = 5
 
 
 def require_group_unused(client: Client, name: str, leaving: Collection[int] = ()) -> None:
@@ -40,10 +39,6 @@ def require_group_unused(client: Client, name: str, leaving: Collection[int] = (
     and guest.
     """
     require_all_guests_visible(sees_all_guests(client), f"Group '{name}' was not removed", "")
-    _require_no_users(name, _users_of(client, name, leaving))
-
-
-def _users_of(client: Client, name: str, leaving: Collection[int]) -> list[str]:
     places = _places(client, leaving)
 
     def is_user(place: tuple[str, Path]) -> bool:
@@ -54,17 +49,17 @@ def _users_of(client: Client, name: str, leaving: Collection[int]) -> list[str]:
         return any(rule.type == "group" and rule.action == name for rule in rules)
 
     found = side_by_side(is_user, places)
-    return [label for (label, _path), is_one in zip(places, found, strict=True) if is_one]
+    _require_no_users(
+        name, [label for (label, _path), is_one in zip(places, found, strict=True) if is_one]
+    )
 
 
 def _require_no_users(name: str, users: list[str]) -> None:
     if users:
         raise Conflict(
-            attempted=f"Group '{name}' was not removed",
-            answer=f"rules of {_joined(users)} use it",
-            next_step="Remove these rules first",
-            reason="in use",
-            dispatched=False,
+            f"Group '{name}' was not removed: rules of {first_of(users)} use it",
+            "Remove these rules first",
+            "in use",
         )
 
 
@@ -89,7 +84,9 @@ def require_names_unused(
         sets = dict(read_sets(client, scope.path))
         for name in before.ip_sets.keys() - after.ip_sets.keys():
             sets.pop(name, None)
-        after = replace(after, ip_sets={**sets, **_with_members(after)})
+        # sets whose members were read, or that have some by the plan
+        known = {name: ip_set for name, ip_set in after.ip_sets.items() if ip_set.members}
+        after = replace(after, ip_sets={**sets, **known})
     for name, use in uses_of(removed, after):
         raise_in_use(name, f"{use} of {scope.label}")
     if scope.kind != CLUSTER:
@@ -127,24 +124,13 @@ def _uses_at(client: Client, path: Path, removed: RemovedNames) -> list[tuple[st
     return list(uses_of(removed, firewall, own))
 
 
-def _joined(users: list[str]) -> str:
-    rest = len(users) - _MAX_LISTED
-    listed = ", ".join(users[:_MAX_LISTED])
-    return f"{listed} and {rest} more" if rest > 0 else listed
-
-
-def _with_members(firewall: Firewall) -> dict[str, IpSet]:
-    """Return the IP sets whose members were read, or that have some by the plan (pure)."""
-    return {name: ip_set for name, ip_set in firewall.ip_sets.items() if ip_set.members}
-
-
 def _places(client: Client, leaving: Collection[int]) -> list[tuple[str, Path]]:
     """Return each place whose rules can use a group, with the path of its rules."""
     scopes = [plain_scope(CLUSTER, None)]
     scopes += [plain_scope(NODE, str(row["name"])) for row in read_members(client)]
     scopes += [plain_scope(VNET, name) for name in vnets_of(client)]
     found: list[tuple[str, Path]] = [(scope.label, scope.rules_path) for scope in scopes]
-    guests = fetch_cluster_state(client, {VM.type, CONTAINER.type}).vms.values()
+    guests = fetch_cluster_state(client).vms.values()
     for row in guests:
         if row.vmid not in leaving:
             found.append((label_of_row(row), (*row.path, "firewall", "rules")))

@@ -17,11 +17,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evalua
     guest_chain,
     node_chain,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.decide import (
-    decide,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.macros import (
     MACROS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.match import (
+    decide,
+    networks_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evaluate.model import (
     ACCEPT,
@@ -31,6 +32,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.evalua
     FirewallNic,
     FirewallNode,
     Packet,
+    RuleNames,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.model import (
     Firewall,
@@ -243,3 +245,10 @@ def test_a_nic_without_the_firewall_accepts() -> None:
     )
     assert found.verdict == ACCEPT
     assert found.reason == "the firewall is off"
+
+
+@pytest.mark.parametrize("name", ["office", "n1", "fd"])
+def test_an_alias_is_a_name_of_letters_and_digits(name: str) -> None:
+    """pve-firewall: PVE/Firewall.pm, $ip_alias_pattern, begins with a letter."""
+    names = RuleNames(Firewall(aliases={name: ("10.0.0.0/8", "")}), Firewall())
+    assert networks_of(name, names) == [ipaddress.ip_network("10.0.0.0/8")]

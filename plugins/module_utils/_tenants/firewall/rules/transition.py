@@ -227,12 +227,6 @@ class _Search:
             self.goal = self._order(cells, self.new_policies)
         return self.goal
 
-    def _change_goal(self) -> None:
-        """Compute the order of the goal again, and unblock the edits that its change affects."""
-        before, self.goal = self.goal, None
-        if before is not None:
-            self._unblock(before.difference(self._goal_order()))
-
     # -- the writes of an edit -------------------------------------------------------------------
 
     def _states(self, edit: _RuleEdit) -> Iterator[tuple[RuleWrite, Cells, DefaultPolicies]]:
@@ -246,7 +240,10 @@ class _Search:
                 pos = self._pos(edit.slot)
                 yield self._moved(self.cells, pos, self._target(self.cells, edit.slot))
         elif edit.kind == UPDATE:
-            yield self._updated(self._pos(edit.slot), self.rules[edit.slot])
+            pos, rule = self._pos(edit.slot), self.rules[edit.slot]
+            cells = (*self.cells[:pos], _Cell(edit.slot, rule, True), *self.cells[pos + 1 :])
+            data = self.cells[pos].rule.changes_to(rule)
+            yield self._state(UPDATE, pos, rule, data, cells)
         else:
             pos = self._pos(edit.slot)
             cells = self.cells[:pos] + self.cells[pos + 1 :]
@@ -258,11 +255,6 @@ class _Search:
         target = self._target(cells, slot)
         if target != 0:
             yield self._moved(cells, 0, target)
-
-    def _updated(self, pos: int, rule: Rule) -> tuple[RuleWrite, Cells, DefaultPolicies]:
-        cell = self.cells[pos]
-        cells = (*self.cells[:pos], _Cell(cell.slot, rule, True), *self.cells[pos + 1 :])
-        return self._state(UPDATE, pos, rule, cell.rule.changes_to(rule), cells)
 
     def _moved(
         self, cells: Cells, pos: int, target: int
@@ -305,18 +297,15 @@ class _Search:
         last to first. Each list then decides as the list before it or as the new list does.
         """
         candidates = [edit for edit in self.edits if edit.can_be_staged]
-        if not candidates:
-            return self._tried_again()
-        candidates.sort(key=lambda edit: _KINDS.index(edit.kind))
-        chosen = [candidates[0], *(edit for edit in candidates[1:] if edit.is_exhausted)]
         found: list[RuleWrite] = []
-        for edit in chosen:
-            found += self._staged(edit)
-        self._sort_edits()
-        return found
-
-    def _tried_again(self) -> list[RuleWrite]:
-        """Try each edit again, as if nothing blocked it."""
+        if candidates:
+            candidates.sort(key=lambda edit: _KINDS.index(edit.kind))
+            chosen = [candidates[0], *(edit for edit in candidates[1:] if edit.is_exhausted)]
+            for edit in chosen:
+                found += self._staged(edit)
+            self._sort_edits()
+            return found
+        # each edit is tried again, as if nothing blocked it
         for edit in self.edits:
             edit.blockers = 0
         found = self._safe_edits()
@@ -346,7 +335,10 @@ class _Search:
         self.settled.discard(slot)
         self.edits = [one for one in self.edits if one.slot != slot]
         self.edits.append(_RuleEdit(DELETE, slot))
-        self._change_goal()
+        # The order of the goal changes, and unblocks the edits that this affects.
+        before, self.goal = self.goal, None
+        if before is not None:
+            self._unblock(before.difference(self._goal_order()))
         return copy
 
     def _sort_edits(self) -> None:
