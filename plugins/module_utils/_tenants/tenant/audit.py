@@ -13,15 +13,12 @@ from typing import Any
 
 from ..._foundation.api.access.privileges import Privileges
 from ..._foundation.cluster.find.restoring import seems_bare
-from ..._foundation.cluster.state import VmRow
-from ..._foundation.cluster.storages.contents import StorageContents
 from ..._foundation.cluster.storages.volume_users import SLOT
 from ..._foundation.cluster.tenant import tenants_of
 from ..._foundation.core.errors import FleetError
-from ..._guests.kinds.model import Actual
 from ..._infrastructure.datacenter.ha.sids import vmid_of
 from ..access.effective import read_privileges
-from .describe import over_quota, privileged_among
+from .describe import over_quota
 from .facts import TenantFacts, entries_of, other_rights
 from .marks import stray_tokens
 from .model import Tenant
@@ -155,14 +152,15 @@ def find_foreign_volumes(
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, config in sorted(configs.items()):
         own_tenants = tenants_of(guests[vmid].tags, prefix)
-        for slot, volume, owner_vmid in _volumes(config):
-            other = guests.get(owner_vmid)
+        for slot, value in sorted(config.items()):
+            found = _VOLUME.match(str(value)) if SLOT.fullmatch(slot) else None
+            other = guests.get(int(found["vmid"])) if found else None
             if other is None or other.template:
                 continue
             tenants = tenants_of(other.tags, prefix)
             if tenants and tenants != own_tenants:
                 name = tenants[0].removeprefix(prefix)
-                user = f"{guests[vmid].noun} {vmid}"
+                user, volume = f"{guests[vmid].noun} {vmid}", str(value).partition(",")[0]
                 text = f"{user} uses volume {volume} of {other.label} as {slot}"
                 yield AuditFinding("foreign_volume", name, str(vmid), text)
 
@@ -235,7 +233,11 @@ def find_shared_jobs(
             owners[name].update(tenants_of(guest.tags, prefix))
     for name, tags in sorted(owners.items()):
         storage = jobs[name]["storage"]
-        users = [tag for tag, one in tenants.items() if storage in _storages_of(one)]
+        users = [
+            tag
+            for tag, tenant in tenants.items()
+            if storage in tenant.storages or storage in tenant.image_storages
+        ]
         others = sorted(tag.removeprefix(prefix) for tag in tags - set(users))
         if len(users) == 1 and others:
             own = users[0].removeprefix(prefix)
@@ -246,52 +248,16 @@ def find_shared_jobs(
             yield AuditFinding("shared_job", own, name, text)
 
 
-def _storages_of(tenant: Tenant) -> tuple[str, ...]:
-    return (*tenant.storages, *tenant.image_storages)
-
-
-def find_unlisted(contents: StorageContents) -> Iterator[AuditFinding]:
-    """Yield the storages whose volumes could not be listed, with the reason."""
-    for row, error in contents.unread:
-        yield AuditFinding(UNKNOWN, None, row.storage, error.message)
-
-
-def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Yield the slot, the volume and its VMID for each disk whose volume name contains a VMID."""
-    for slot, value in sorted(config.items()):
-        if not SLOT.fullmatch(slot):
-            continue
-        drive = str(value)
-        found = _VOLUME.match(drive)
-        if found:
-            volume = drive.partition(",")[0]
-            yield slot, volume, int(found["vmid"])
-
-
 def find_unknown_subjects(facts: TenantFacts) -> Iterator[AuditFinding]:
     """Yield rights of users, groups and tokens that do not exist."""
-    known = _subjects(facts)
+    known = {("group", name) for name in facts.groups}
+    for user in facts.users:
+        known.add(("user", user))
+        known.update(("token", f"{user}!{name}") for name in facts.tokens_of(user))
     for path, grant in entries_of(facts.rights):
         if (grant.kind, grant.who) not in known:
             text = f"{grant.text()} on {path}: there is no such {grant.kind}"
             yield AuditFinding("unknown_user", None, grant.who, text)
-
-
-def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
-    found = {("group", name) for name in facts.groups}
-    for user in facts.users:
-        found.add(("user", user))
-        for name in facts.tokens_of(user):
-            found.add(("token", f"{user}!{name}"))
-    return found
-
-
-def find_privileged(
-    tenant: Tenant, containers: Iterable[VmRow], guests: Mapping[int, Actual]
-) -> Iterator[AuditFinding]:
-    """Yield a finding for each container that is privileged in `guests` and must not be."""
-    for text, vmid in privileged_among(tenant, containers, guests):
-        yield AuditFinding("privileged_container", tenant.name, str(vmid), text)
 
 
 def find_tenant_faults(

@@ -15,14 +15,15 @@ from ..._foundation.cluster.find.lookup import find_template, templates_named
 from ..._foundation.cluster.find.visible import hidden_storages, require_no_hidden_storages
 from ..._foundation.cluster.state import ClusterState, VmRow, with_names
 from ..._foundation.cluster.tenant import is_of_others
-from ..._foundation.core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
+from ..._foundation.core.arguments.options import did_you_mean
+from ..._foundation.core.errors import ConfigurationError, FleetError, NotFound
 from ..._foundation.core.quantities import whole_number
-from ..._foundation.resource.change import DesiredResource, ResourceChange
-from ..._foundation.resource.table import Precheck
+from ..._foundation.resource.engine import require_permitted
+from ..._foundation.resource.plan import Plan
+from ..._foundation.resource.table import DesiredResource, Precheck, ResourceChange
 from ..._guests.kinds.words import kind_of_row
-from ..access.checks.acl_check import held_on, require_givable
+from ..access.acl import held_on, require_givable
 from ..access.effective import read_privileges
-from ..access.needs.needs import TaskObjects, holds, questions
 from ..access.realms.realm import kinds_of_realms
 from .facts import TenantFacts, own_rights
 from .marks import is_established, not_marked
@@ -32,9 +33,6 @@ from .work import PlannedResource
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
-
-# The kinds of resources for which preflight has a task of the same name.
-_TASKS = {"pool", "group", "role", "user", "token", "cluster_options"}
 
 
 def with_template_names(client: Client, tenant: Tenant, facts: TenantFacts) -> ClusterState:
@@ -128,37 +126,35 @@ def _require(tenant: Tenant, kind: str, requested: Iterable[str], known: Collect
 def _require_bridges(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
     """Raise for bridges that exist on no node.
 
-    VNets, and bridges that the tenant already has rights on, are not checked.
+    VNets, and bridges that the tenant already has rights on, are not checked. One request for each
+    node that is online.
     """
     given = own_rights(tenant, facts)
     bridges = [name for name in tenant.bridges if "/" not in name]
     requested = [name for name in bridges if bridge_path(name) not in given]
-    if requested:
-        _require(tenant, "bridge", requested, _all_bridges(client, facts))
-
-
-def _all_bridges(client: Client, facts: TenantFacts) -> set[str]:
-    """Return the bridges of all nodes that answer; one request for each node that is online."""
-    bridges = KnownBridges(client)
+    if not requested:
+        return
+    known = KnownBridges(client)
     for name, node in sorted(facts.cluster.nodes.items()):
         if node.online:
-            bridges.try_read(name)
+            known.try_read(name)
     found: set[str] = set()
-    for names in bridges.by_node.values():
+    for names in known.by_node.values():
         found.update(names or ())
-    return found
+    _require(tenant, "bridge", requested, found)
 
 
 def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: Iterable[str]) -> FleetError:
     category: type[FleetError] = ConfigurationError
     if kind in ("user", "template"):
         category = NotFound
-    names = ", ".join(sorted(known)) or "none that this user or token may see"
+    visible = sorted(known)
+    names = ", ".join(visible) or "none that this user or token may see"
     return category(
-        attempted=f"{tenant.label} was not changed",
-        answer=f"there is no {kind} {', '.join(missing)}; the cluster has {names}",
-        next_step="Create it first, or check the name",
-        reason=f"unknown {kind}",
+        f"{tenant.label} was not changed: there is no {kind} {', '.join(missing)}; the cluster "
+        f"has {names}{did_you_mean(missing[0], visible)}",
+        "Create it first, or check the name",
+        f"unknown {kind}",
         details={f"{kind}s": list(missing)},
     )
 
@@ -185,32 +181,10 @@ def giver_check(roles: Mapping[str, frozenset[str]], facts: TenantFacts) -> Prec
     return check
 
 
-def lacking_privileges(
-    client: Client, tenant: Tenant, planned: Sequence[PlannedResource], more: Iterable[str] = ()
-) -> list[str]:
-    """Return the privileges that the caller lacks for the planned changes, as text.
-
-    `more` are the names of other preflight tasks that the plan includes.
-    """
-    kinds = {one.kind for one in planned}
-    tasks = sorted({*(_TASKS & kinds), *more})
-    lacking: list[str] = []
-    for question in questions(tasks, TaskObjects(pool=tenant.pool), client.version()):
-        if not holds(question, held_on(client, question.path)):
-            lacking.append(f"{' or '.join(question.privileges)} on {question.path}")
-    return lacking
-
-
-def require_privileges(tenant: Tenant, lacking: Sequence[str]) -> None:
-    """Raise PermissionDenied if the caller lacks a privilege for the planned changes (pure)."""
-    if lacking:
-        raise PermissionDenied(
-            attempted=f"{tenant.label} was not changed",
-            answer=f"this user or token does not have {', '.join(lacking)}",
-            next_step="Log in as an administrator: a tenant cannot be managed with less",
-            reason="no right",
-            details={"privileges": list(lacking)},
-        )
+def require_plans_permitted(client: Client, plans: Sequence[Plan]) -> None:
+    """Raise PermissionDenied for the first step that Proxmox VE would refuse, with its cause."""
+    step = "Log in as an administrator: a tenant cannot be managed with less"
+    require_permitted(client, [(plan, {}) for plan in plans], step)
 
 
 def require_own_names(

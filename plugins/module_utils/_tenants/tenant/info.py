@@ -44,7 +44,6 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
 
 
 def _require_name(name: str | None) -> None:
-    """Raise ValidationFailed for a blank name (pure)."""
     if name is not None and is_blank(name):
         raise blank_owner("name")
 

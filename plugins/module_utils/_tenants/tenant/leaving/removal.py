@@ -12,8 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...._foundation.api.access.listed import require_listed
 from ...._foundation.api.layers.caching import CachingReader
 from ...._foundation.cluster.state import VmRow, with_names, with_other_names
+from ...._foundation.cluster.tenant import tenants_of
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import ConfigurationError, StrayGuests
 from ...._foundation.core.failures.several import FailedGuest, failure_of_several
 from ...._foundation.core.result import Result
@@ -25,14 +28,12 @@ from ...._guests.fleet.items import read_estate
 from ...._guests.fleet.report import row_of
 from ...._guests.fleet.run import SiteWork, work_on
 from ...._guests.guest.registry import LISTS, list_of, list_of_key
-from ...access.checks.user_check import precheck_user
-from ...access.grants import Grant
 from ...access.group import GROUP
 from ...access.login.credentials import LoginKeeper
 from ...access.pool import POOL
 from ...access.role import ROLE
-from ...access.user import USER
-from ..checks import lacking_privileges, require_privileges
+from ...access.user import USER, precheck_user
+from ..checks import require_plans_permitted
 from ..facts import (
     LISTED_GROUP,
     LISTED_ROLE,
@@ -46,7 +47,6 @@ from ..facts import (
     read_facts,
     with_pool,
 )
-from ..guests import TenantGuests, names_of, require_no_strays
 from ..login.token import absent_token_resource
 from ..marks import TenantRemovals, is_established, leaving_of, require_established, stray_tokens
 from ..model import Tenant
@@ -58,11 +58,19 @@ from ..work import (
     TenantProgress,
     diff_of,
     execute_resources,
+    keep_plans,
     plan_resources,
     summaries,
     with_precheck,
 )
-from .remaining_guests import pool_check, read_guests, require_no_remaining_guests
+from .remaining_guests import (
+    TenantGuests,
+    names_of,
+    pool_check,
+    read_guests,
+    require_no_remaining_guests,
+    require_no_strays,
+)
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -88,27 +96,28 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     guests = read_guests(tenant, facts, client)
     if params["strays"] == "stop":
         require_no_strays(tenant, guests, stray_tokens(tenant, facts))
-    leaving = _leaving(guests, params)
-    staying = _staying(guests, params)
+    leaving, staying = _divided(guests, removes_strays=params["strays"] == "remove")
     strays = {"remove": stray_tokens(tenant, facts)}.get(params["strays"], [])
     removed = leaving_of(tenant, facts, strays)
     planned = plan_resources(_resources(tenant, facts, removed, reader), reader)
     planned += plan_resources(_pool_resources(tenant, removed, staying, leaving), reader)
     networks = plan_removal(tenant, [row.vmid for row in leaving], reader)
+    plans = [*(one.plan for one in planned), *networks.plans]
+    keep_plans(reader, plans)
     foreseen = _work_on_vms(tenant, params, leaving, client, check_mode=True)
     _all_removed(tenant, foreseen)
-    rows = _removed_rows(foreseen)
+    rows = [row for row in map(row_of, foreseen.outcomes) if row["changed"]]
     changed = bool(rows or planned or networks.parts or keeper.summary_of_removal)
     if changed and not check_mode:
         _require_confirmed(tenant, params, leaving)
-    require_privileges(tenant, lacking_privileges(reader, tenant, planned, networks.kinds))
+    require_plans_permitted(reader, plans)
     own = own_warnings(tenant, client.login, facts, planned)
     report = TenantProgress(blinds=bool(own), warnings=own)
     if changed and not check_mode:
-        work = _work_on_vms(tenant, params, leaving, client, check_mode=False)
-        report.done += _lines(work, "done")
+        removal = _work_on_vms(tenant, params, leaving, client, check_mode=False)
+        report.done += _lines(removal, "done")
         try:
-            report.run(lambda: _all_removed(tenant, work))
+            report.run(lambda: _all_removed(tenant, removal))
             networks.written(client, report)
             execute_resources(planned, client, report)
             if not own:
@@ -122,7 +131,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     values = {
         "tenant": None,
         "credentials": None,
-        "vms": [_which(row) for row in rows],
+        "vms": [{key: row[key] for key in ("kind", "name", "vmid", "node")} for row in rows],
         "plan": [
             *_lines(foreseen, "plan"),
             *networks.summaries,
@@ -133,6 +142,12 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     }
     kept = [f"Kept: {line}" for line in staying.strays]
     warnings = (*report.warnings, *removed.kept, *kept, *networks.warnings, *about_file)
+    if not changed:
+        # pve-manager: API2/Pool.pm, index; pve-access-control: API2/User.pm, index
+        pool = (f"/pool/{tenant.pool}", "Pool.Audit")
+        ways = [(pool, ("/access/groups", name)) for name in ("Sys.Audit", "User.Modify")]
+        require_listed(reader.privileges(), tenant.label, *ways)
+        warnings += _similar_tenants(tenant, facts)
     diff = networks.with_diff(_diff(rows, planned, keeper))
     rows_of_plan = lines_of_diff(diff["before"], diff["after"])
     unchanged = [PlanLine(UNCHANGED, tenant.label)]
@@ -140,16 +155,25 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     return Result(changed, values, diff, warnings)
 
 
-def _which(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kind, name, VMID and node of the guest in a report."""
-    return {"kind": row["kind"], "name": row["name"], "vmid": row["vmid"], "node": row["node"]}
+def _similar_tenants(tenant: Tenant, facts: TenantFacts) -> tuple[str, ...]:
+    """Return a warning if a tenant has a similar name: this one may be misspelt (pure)."""
+    tags = [tag for row in facts.of_both_kinds.vms.values() for tag in row.tags]
+    names = {tag.removeprefix(tenant.prefix) for tag in tenants_of(tags, tenant.prefix)}
+    hint = did_you_mean(tenant.name, {*names, *facts.cluster.pools} - {tenant.name})
+    return (f"Nothing of {tenant.label} exists{hint}",) if hint else ()
 
 
 def _diff(
     rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: LoginKeeper
 ) -> dict[str, Any]:
     """Return the diff of the removal: VMs, other resources, and the file."""
-    before = {_name_of(row): row[row["kind"]] or {} for row in rows}
+    before: dict[str, Any] = {}
+    for row in rows:
+        noun = list_of_key(row["kind"]).kind.noun
+        label = (
+            f"{noun} '{row['name']}' ({row['vmid']})" if row["name"] else f"{noun} {row['vmid']}"
+        )
+        before[label] = row[row["kind"]] or {}
     diff = diff_of(planned)
     before.update(diff["before"])
     if keeper.summary_of_removal:
@@ -157,18 +181,13 @@ def _diff(
     return {"before": before, "after": diff["after"]}
 
 
-def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
-    rows = list(guests.own)
-    if params["strays"] == "remove":
+def _divided(guests: TenantGuests, *, removes_strays: bool) -> tuple[list[VmRow], TenantGuests]:
+    """Return the guests to remove by VMID, and the guests that stay."""
+    rows, staying = list(guests.own), replace(guests, own=())
+    if removes_strays:
         rows += [*guests.outside, *guests.untagged, *guests.in_creation]
-    return sorted(rows, key=lambda row: row.vmid)
-
-
-def _staying(guests: TenantGuests, params: Mapping[str, Any]) -> TenantGuests:
-    staying = replace(guests, own=())
-    if params["strays"] == "remove":
-        return replace(staying, outside=(), untagged=(), in_creation=())
-    return staying
+        staying = replace(staying, outside=(), untagged=(), in_creation=())
+    return sorted(rows, key=lambda row: row.vmid), staying
 
 
 def _work_on_vms(
@@ -192,12 +211,6 @@ def _work_on_vms(
             given[name] = params[name]
     options = with_defaults(fleet_spec(), given)
     return work_on(read_estate(options, client), client, check_mode)
-
-
-def _removed_rows(work: SiteWork) -> list[dict[str, Any]]:
-    """Return the reports about the VMs that are removed."""
-    rows = map(row_of, work.outcomes)
-    return [row for row in rows if row["changed"]]
 
 
 def _lines(work: SiteWork, name: str) -> list[str]:
@@ -226,20 +239,15 @@ def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
     raise error.on(next_step=step, details=details)
 
 
-def _name_of(row: Mapping[str, Any]) -> str:
-    noun = list_of_key(row["kind"]).kind.noun
-    return f"{noun} '{row['name']}' ({row['vmid']})" if row["name"] else f"{noun} {row['vmid']}"
-
-
 def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence[VmRow]) -> None:
     """Raise ConfigurationError unless the task names the tenant once more."""
     if params.get("confirm") == tenant.name:
         return
     raise ConfigurationError(
-        attempted=f"{tenant.label} was not removed",
-        answer=f"confirm does not name it; the guests that would go: {names_of(rows) or 'none'}",
-        next_step=f"Look at the plan in check mode, then set confirm={tenant.name}",
-        reason="not confirmed",
+        f"{tenant.label} was not removed: confirm does not name it; the guests that would go: "
+        f"{names_of(rows) or 'none'}",
+        f"Look at the plan in check mode, then set confirm={tenant.name}",
+        "not confirmed",
     )
 
 
@@ -302,17 +310,12 @@ def _rights(tenant: Tenant, facts: TenantFacts, leaving: TenantRemovals) -> Righ
     if leaving.pool:
         going += [(pool, grant) for grant in facts.rights.get(pool, ())]
     for path, grant in entries_of(other_rights(tenant, facts)):
-        if _is_removed(leaving, grant):
+        user, _mark, name = grant.who.partition("!")
+        removed = {
+            "group": leaving.group,
+            "user": leaving.user,
+            "token": (user, name) in leaving.tokens,
+        }
+        if removed[grant.kind]:
             going.append((path, grant))
     return by_path(going)
-
-
-def _is_removed(leaving: TenantRemovals, grant: Grant) -> bool:
-    """Return whether a right from another role belongs to a removed user, group or token."""
-    user, _mark, name = grant.who.partition("!")
-    removed = {
-        "group": leaving.group,
-        "user": leaving.user,
-        "token": (user, name) in leaving.tokens,
-    }
-    return removed[grant.kind]
