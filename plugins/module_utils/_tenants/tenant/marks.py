@@ -231,19 +231,18 @@ def require_free_token(tenant: Tenant, facts: TenantFacts, name: str, attempted:
     if others[name] is None:
         raise not_marked(tenant, [whole], attempted, other=", or set token to another name")
     raise Conflict(
-        attempted=attempted,
-        answer=f"{whole} exists, and is of the tenant with the tag {others[name]}",
-        next_step="Set token to another name",
-        reason="another token",
+        f"{attempted}: {whole} exists, and is of the tenant with the tag {others[name]}",
+        "Set token to another name",
+        "another token",
     )
 
 
 def not_marked(tenant: Tenant, found: list[str], attempted: str, *, other: str = "") -> FleetError:
     """Return the error about objects without the mark; `other` is an alternative to adoption."""
     return Conflict(
-        attempted=f"{attempted[:1].upper()}{attempted[1:]}",
-        answer=f"there is {', '.join(found)} without the mark {tenant.marked('')} of the tenant",
-        next_step=f"Set adopt=true if that was created for {tenant.label}{other}",
-        reason="not marked",
+        f"{attempted[:1].upper()}{attempted[1:]}: there is {', '.join(found)} without the mark "
+        f"{tenant.marked('')} of the tenant",
+        f"Set adopt=true if that was created for {tenant.label}{other}",
+        "not marked",
         details={"unmarked": found},
     )

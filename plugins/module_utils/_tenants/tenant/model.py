@@ -17,8 +17,7 @@ from ..._foundation.core import validate
 from ..._foundation.core.errors import ValidationFailed
 from ..._foundation.core.marks import with_mark
 from ..._foundation.resource.values import expiry
-from .network.desired import read_networking
-from .network.model import TenantNetworking
+from .network.model import TenantNetworking, read_networking
 from .rights import KINDS
 
 # A tenant's name is part of a tag, a role, a user and a file.
@@ -135,9 +134,7 @@ def creation_day(token: Mapping[str, Any]) -> str | None:
     Proxmox VE does not keep it; module tenant writes it into the comment.
     """
     found = _TOKEN_MARK.search(str(token.get("comment") or ""))
-    if found is None:
-        return None
-    return found[1]
+    return None if found is None else found[1]
 
 
 def read_tenant(params: Mapping[str, Any]) -> Tenant:
@@ -148,7 +145,7 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         raise validate.refused("name", name, "is not the name of a tenant", step)
     prefix = params.get("tenant_prefix") or PREFIX
     tag = validate.role(validate.tag(tenant_tag(name, prefix), "name"), "name")
-    group = params.get("group")
+    group, days = params.get("group"), params.get("token_life")
     operations = tuple(dict.fromkeys(params.get("operations") or ()))
     return Tenant(
         name=name,
@@ -166,7 +163,9 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         members=_members(params),
         token=validate.token_name(params.get("token") or _USUAL_TOKEN, "token"),
         expire=params.get("expire"),
-        token_life=_token_life(params),
+        token_life=_USUAL_LIFE
+        if days is None
+        else validate.number(int(days), 1, _MAX_DAYS, "token_life"),
         registered=_is_registered(params, operations),
         quota=read_limits({"tenant": name, "quota": params.get("quota"), "tenant_prefix": prefix}),
         allow_privileged=params.get("allow_privileged") is not False,
@@ -184,13 +183,6 @@ def described_tenant(name: str, settings: Mapping[str, Any], prefix: str) -> Ten
     for option in _OF_ESTATE:
         options[option] = settings.get(option)
     return read_tenant({**options, "name": name, "tenant_prefix": prefix})
-
-
-def _token_life(params: Mapping[str, Any]) -> int:
-    days = params.get("token_life")
-    if days is None:
-        return _USUAL_LIFE
-    return validate.number(int(days), 1, _MAX_DAYS, "token_life")
 
 
 def _usual_user(tag: str) -> str:
@@ -214,10 +206,10 @@ def _members(params: Mapping[str, Any]) -> tuple[str, ...]:
     members = _checked(params, "members", validate.user)
     if members and not params.get("group"):
         raise ValidationFailed(
-            attempted="members was refused",
-            answer="the members of a tenant are the users of its group, and no group is given",
-            next_step="Set group too",
-            reason="members",
+            "members was refused: the members of a tenant are the users of its group, and no "
+            "group is given",
+            "Set group too",
+            "members",
         )
     return members
 
@@ -234,10 +226,9 @@ def _is_registered(params: Mapping[str, Any], operations: Iterable[str]) -> bool
         return not provisions
     if given and provisions:
         raise ValidationFailed(
-            attempted="registered_tag was refused",
-            answer="only a user with Sys.Modify on / can set a registered tag, so the tenant could"
-            " not create VMs with it",
-            next_step="Leave out registered_tag, or the operation provision",
-            reason="registered_tag",
+            "registered_tag was refused: only a user with Sys.Modify on / can set a registered "
+            "tag, so the tenant could not create VMs with it",
+            "Leave out registered_tag, or the operation provision",
+            "registered_tag",
         )
     return bool(given)

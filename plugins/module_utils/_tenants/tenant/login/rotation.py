@@ -28,7 +28,7 @@ from ...._foundation.core.errors import (
 from ...._foundation.core.result import Result
 from ...._foundation.core.texts.plan_lines import UNCHANGED, PlanLine, lines_of_diff, plan_lines
 from ...access.login.credentials import LoginKeeper, StoredLogin, require_writable
-from ..checks import lacking_privileges, require_privileges
+from ..checks import require_plans_permitted
 from ..describe import describe
 from ..facts import TenantFacts, read_facts
 from ..marks import existing_tokens, require_free_token
@@ -86,13 +86,12 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     tenant = _with_expiry(tenant, facts, in_use, now)
     before = plan_resources(adopted_token_resources(tenant, facts), reader)
     before += plan_removal(tenant, state.orphan, reader)
-    successor = _successor(tenant, facts, state, client)
-    planned = _plan_successor(successor, state, reader)
+    successor, planned = _plan_successor(tenant, facts, state, client, reader)
     keeps = params.get("old_token") == "keep" and not params.get("finish")
     old = None if keeps else state.old
     after = plan_removal(tenant, old, reader)
     whole = [*before, *planned, *after]
-    require_privileges(tenant, lacking_privileges(reader, tenant, whole))
+    require_plans_permitted(reader, [one.plan for one in whole])
     own = own_warnings(tenant, client.login, facts, whole)
     report, login = TenantProgress(blinds=bool(own), warnings=own), None
     final: TenantFacts | None = facts
@@ -159,7 +158,9 @@ def _find_state(
         token = _token(tenant, facts, in_use)
         return state if is_due(tenant, token, now, int(within)) else RotationState(state.in_use)
     if state.old and not state.successor and not secret and not finish:
-        return start_over(state)
+        # The token in use cannot be verified, so the other token cannot just be removed: it is
+        # replaced by a new token with a known secret.
+        return RotationState(state.in_use, orphan=state.old, successor=state.old, old=state.in_use)
     return state
 
 
@@ -178,12 +179,11 @@ def _require_place(params: Mapping[str, Any]) -> None:
     if params.get("credentials_file") or params.get("finish") or params.get("old_token") == "keep":
         return
     raise ValidationFailed(
-        attempted="state=rotated was refused",
-        answer="without credentials_file the new login is returned at the end, when the old token"
-        " would be gone",
-        next_step="Set credentials_file; or set old_token=keep, hand the new login over, and run"
+        "state=rotated was refused: without credentials_file the new login is returned at the "
+        "end, when the old token would be gone",
+        "Set credentials_file; or set old_token=keep, hand the new login over, and run"
         " again with finish=true",
-        reason="credentials_file",
+        "credentials_file",
     )
 
 
@@ -197,10 +197,9 @@ def _login_in_use(
         for name in tenant.tokens:
             require_free_token(tenant, facts, name, attempted)
         raise NotFound(
-            attempted=attempted,
-            answer=f"user '{tenant.user}' has no token {' or '.join(tenant.tokens)}",
-            next_step="Create it with state=present",
-            reason="unknown token",
+            f"{attempted}: user '{tenant.user}' has no token {' or '.join(tenant.tokens)}",
+            "Create it with state=present",
+            "unknown token",
         )
     named = params.get("current_token")
     if stored.token in [f"{tenant.user}!{name}" for name in names]:
@@ -212,11 +211,10 @@ def _login_in_use(
     if len(others) == 1 and not named:
         return f"{tenant.user}!{others[0]}", params.get("current_secret")
     raise ConfigurationError(
-        attempted=attempted,
-        answer=f"it is not known which of its tokens is in use: {', '.join(names)}",
-        next_step="Name the one in use in current_token (in the role: tenant_current_token), or the"
+        f"{attempted}: it is not known which of its tokens is in use: {', '.join(names)}",
+        "Name the one in use in current_token (in the role: tenant_current_token), or the"
         " file with its login in credentials_file",
-        reason="token in use",
+        "token in use",
         details={"tokens": names},
     )
 
@@ -237,36 +235,20 @@ def read_state(tenant: Tenant, facts: TenantFacts, in_use: str, *, finish: bool)
     return RotationState(name, orphan=other, successor=other, old=name)
 
 
-def start_over(state: RotationState) -> RotationState:
-    """Return a rotation that starts again (pure).
-
-    The token in use cannot be verified, so the other token cannot just be removed: it is replaced
-    by a new token with a known secret.
+def _plan_successor(
+    tenant: Tenant, facts: TenantFacts, state: RotationState, client: Client, reader: Client
+) -> tuple[TenantResource | None, list[PlannedResource]]:
+    """Return the new token, or None if the rotation creates no token; and its plan, as if an orphan
+    with its name were already removed.
     """
-    return RotationState(state.in_use, orphan=state.old, successor=state.old, old=state.in_use)
-
-
-def _successor(
-    tenant: Tenant, facts: TenantFacts, state: RotationState, client: Client
-) -> TenantResource | None:
-    """Return the new token, or None if the rotation creates no token."""
     if state.successor is None:
-        return None
+        return None, []
     attempted = f"The token of {tenant.label} was not rotated"
     require_free_token(tenant, facts, state.successor, attempted)
     number = rotation_of(facts, tenant, state.in_use) + 1
-    return new_token_resource(tenant, state.successor, client, number)
-
-
-def _plan_successor(
-    successor: TenantResource | None, state: RotationState, reader: Client
-) -> list[PlannedResource]:
-    """Return the plan of the new token, as if an orphan with its name were already removed."""
-    if successor is None:
-        return []
-    if state.orphan:
-        successor = without_reading(successor)
-    return plan_resources([successor], reader)
+    successor = new_token_resource(tenant, state.successor, client, number)
+    planned = without_reading(successor) if state.orphan else successor
+    return successor, plan_resources([planned], reader)
 
 
 def verify(tenant: Tenant, client: Client, token_id: str, secret: str | None) -> Result:
@@ -288,20 +270,17 @@ def _require_secret(secret: str | None, token_id: str, attempted: str) -> str:
     if secret:
         return secret
     raise ConfigurationError(
-        attempted=attempted,
-        answer=f"the secret of '{token_id}' is not known",
-        next_step="Set credentials_file, or current_token and current_secret",
-        reason="unknown secret",
+        f"{attempted}: the secret of '{token_id}' is not known",
+        "Set credentials_file, or current_token and current_secret",
+        "unknown secret",
     )
 
 
 def _require_rights(held: object, path: str, token_id: str, attempted: str) -> None:
     """Raise AuthenticationError for a login without a privilege on the path (pure)."""
-    if held:
-        return
-    raise AuthenticationError(
-        attempted=attempted,
-        answer=f"'{token_id}' has no right on {path}",
-        next_step="Run with state=present to give the tenant its rights, then again",
-        reason="no rights",
-    )
+    if not held:
+        raise AuthenticationError(
+            f"{attempted}: '{token_id}' has no right on {path}",
+            "Run with state=present to give the tenant its rights, then again",
+            "no rights",
+        )

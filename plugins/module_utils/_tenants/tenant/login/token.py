@@ -51,9 +51,7 @@ def rotation_of(facts: TenantFacts, tenant: Tenant, name: str) -> int:
     """Return the number of rotations before this token was created."""
     token = facts.tokens_of(tenant.user)[name]
     found = _ROTATION.search(str(token.get("comment") or ""))
-    if found is None:
-        return 0
-    return int(found[1])
+    return 0 if found is None else int(found[1])
 
 
 def current_token(tenant: Tenant, facts: TenantFacts) -> str | None:
@@ -64,21 +62,16 @@ def current_token(tenant: Tenant, facts: TenantFacts) -> str | None:
     return max(names, key=lambda name: rotation_of(facts, tenant, name))
 
 
-def new_comment(tenant: Tenant, client: Client, rotation: int = 0) -> str:
-    """Return the comment of a new token, with its creation day: Proxmox VE does not store it."""
-    today = time.strftime("%Y-%m-%d", time.gmtime(client.clock.time()))
-    comment = f"Tenant {tenant.name}, created {today}"
-    if rotation:
-        comment += f", rotation {rotation}"
-    return tenant.marked(comment)
-
-
 def new_token_resource(
     tenant: Tenant, name: str, client: Client, rotation: int = 0
 ) -> TenantResource:
-    """Return a token to create."""
-    comment = new_comment(tenant, client, rotation)
-    return token_resource(tenant, name, comment, tenant.new_expiry(client.clock.time()))
+    """Return a token to create. Its comment has its creation day: Proxmox VE does not store it."""
+    now = client.plan_book.decided_at(client.clock.time())
+    today = time.strftime("%Y-%m-%d", time.gmtime(now))
+    comment = f"Tenant {tenant.name}, created {today}"
+    if rotation:
+        comment += f", rotation {rotation}"
+    return token_resource(tenant, name, tenant.marked(comment), tenant.new_expiry(now))
 
 
 def token_resource(
@@ -248,12 +241,11 @@ def _require_written(
             return Result()
         keeper.release()
     raise Conflict(
-        attempted=f"The token of {tenant.label} was not created",
-        answer=f"another run created '{name}' at the same time, and Proxmox VE returns a secret"
-        " only once",
-        next_step="Use the login of the other run, or set state=rotated to give the tenant another"
+        f"The token of {tenant.label} was not created: another run created '{name}' at the same "
+        "time, and Proxmox VE returns a secret only once",
+        "Use the login of the other run, or set state=rotated to give the tenant another"
         " token when that run has ended",
-        reason="unknown secret",
+        "unknown secret",
     )
 
 
@@ -272,9 +264,9 @@ def require_known_secret(tenant: Tenant, facts: TenantFacts, keeper: LoginKeeper
     if not known or stored.token in known or names == [lost_token(tenant, facts, stored)]:
         return
     raise Conflict(
-        attempted=f"The login of {tenant.label} was not written to {place.path}",
-        answer=f"token '{known[0]}' exists, and Proxmox VE returns a secret only once",
-        next_step="Set state=rotated (in the role: the playbook rotate) to give the tenant another"
+        f"The login of {tenant.label} was not written to {place.path}: token '{known[0]}' exists, "
+        "and Proxmox VE returns a secret only once",
+        "Set state=rotated (in the role: the playbook rotate) to give the tenant another"
         " token, or name the file that has the secret, or leave out credentials_file",
-        reason="unknown secret",
+        "unknown secret",
     )

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ...._foundation.cluster.tenant import EVERY_TENANT
+from ...._foundation.cluster.state import VmRow
+from ...._foundation.cluster.tenant import EVERY_TENANT, tenants_of
+from ...._foundation.core.errors import FleetError, NotFound, NotSupported
 from ...._foundation.core.marks import marked_tag
+from ...._foundation.core.parallel import side_by_side
+from ...._guests.kinds.words import kind_of_row, label_of
+from ...._infrastructure.sdn.model import VNETS
+from ...._infrastructure.sdn.read import read_sdn
 from ...firewall.evaluate.chains import IN, guest_chain, is_off
 from ...firewall.evaluate.match import NotInForce, networks_of
 from ...firewall.evaluate.model import (
@@ -22,9 +29,17 @@ from ...firewall.evaluate.model import (
     Network,
 )
 from ...firewall.model import IpSet
-from ..audit import AuditFinding
+from ...firewall.reach.read import read_cluster, read_cluster_firewall, read_guest
+from ...firewall.read import groups_of
+from ...firewall.rules.model import Rule
+from ...firewall.scope import GUEST, ROOT, FirewallScope
+from ..audit import UNKNOWN, AuditFinding
+from ..facts import TenantFacts
 from .model import OWN, TenantNetworking
-from .overlap import member_network
+from .sdn import member_network, owners_of
+
+if TYPE_CHECKING:
+    from ...._foundation.api.client import Client
 
 _BUILT_IN = ("built-in", "policy_in")
 
@@ -77,28 +92,21 @@ def find_network_faults(view: NetworkView) -> Iterator[AuditFinding]:
         text = f"The firewall of the cluster is off, so nothing isolates {names}"
         yield AuditFinding("firewall_off", None, "cluster", text)
     for one in view.guests:
-        yield from _foreign_vnets(one, view)
-        nics = [nic for nic in one.guest.nics if _is_own(one, nic, view)]
+        for nic_name, bridge in sorted(one.bridges.items()):
+            owner = view.vnets.get(bridge)
+            if owner is not None and owner != one.tag:
+                text = f"uses VNet {bridge} of tenant {view.name(owner)} as {nic_name}"
+                yield _finding("foreign_vnet", one, view, text)
+        # the NICs on VNets of the guest's tenant
+        own = {name for name, bridge in one.bridges.items() if view.vnets.get(bridge) == one.tag}
+        nics = [nic for nic in one.guest.nics if nic.name in own]
         if one.tag in view.groups and nics:
             yield from _weak_filters(one, nics, view)
             yield from _open_rules(one, nics, view)
 
 
-def _is_own(one: TenantGuest, nic: FirewallNic, view: NetworkView) -> bool:
-    """Return whether a NIC is on a VNet of the guest's tenant."""
-    return view.vnets.get(one.bridges.get(nic.name, "")) == one.tag
-
-
 def _finding(kind: str, one: TenantGuest, view: NetworkView, text: str) -> AuditFinding:
     return AuditFinding(kind, view.name(one.tag), str(one.vmid), f"{one.label} {text}")
-
-
-def _foreign_vnets(one: TenantGuest, view: NetworkView) -> Iterator[AuditFinding]:
-    for nic, bridge in sorted(one.bridges.items()):
-        owner = view.vnets.get(bridge)
-        if owner is not None and owner != one.tag:
-            text = f"uses VNet {bridge} of tenant {view.name(owner)} as {nic}"
-            yield _finding("foreign_vnet", one, view, text)
 
 
 def _weak_filters(
@@ -110,22 +118,18 @@ def _weak_filters(
     elif firewall.options.get("policy_in", "DROP") != "DROP":
         policy = firewall.options["policy_in"]
         yield _finding("firewall_off", one, view, f"has policy_in {policy} instead of DROP")
+    options = firewall.options
     for nic in nics:
-        lacking = _lacking_filters(one.guest, nic)
+        has_set = f"ipfilter-{nic.name}" in firewall.ip_sets
+        filters = {
+            "firewall": nic.is_filtered,
+            "macfilter": options.get("macfilter", "1") != "0",
+            "ipfilter": has_set or options.get("ipfilter", "0") != "0",
+        }
+        lacking = [name for name, is_set in filters.items() if not is_set]
         if lacking:
             text = f"has {nic.name} without {', '.join(lacking)}"
             yield _finding("unfiltered_nic", one, view, text)
-
-
-def _lacking_filters(guest: FirewallGuest, nic: FirewallNic) -> list[str]:
-    options = guest.firewall.options
-    has_set = f"ipfilter-{nic.name}" in guest.firewall.ip_sets
-    filters = {
-        "firewall": nic.is_filtered,
-        "macfilter": options.get("macfilter", "1") != "0",
-        "ipfilter": has_set or options.get("ipfilter", "0") != "0",
-    }
-    return [name for name, is_set in filters.items() if not is_set]
 
 
 def _open_rules(
@@ -154,19 +158,20 @@ def _openings(
     for link in links:
         if not undecided:
             return
-        if not _counts(link) or _is_declared(link, tag, view, described):
+        rule = link.rule
+        if link.origin in _BUILT_IN or not rule.enable:
+            continue
+        if _is_declared(link, tag, view, described):
             continue
         sources = _sources(link)
-        if link.rule.accepts:
+        # a rule without these matches each packet from its sources
+        is_limited = any((rule.proto, rule.dest, rule.macro, rule.dport, rule.sport))
+        if rule.accepts:
             for subnet in _matched(sources, undecided, _overlaps):
                 yield link, subnet, undecided[subnet]
-        elif _matches_each(link):
+        elif not is_limited:
             for subnet in _matched(sources, undecided, _contains):
                 del undecided[subnet]
-
-
-def _counts(link: EvaluatedRule) -> bool:
-    return link.origin not in _BUILT_IN and link.rule.enable
 
 
 def _is_declared(
@@ -179,12 +184,6 @@ def _is_declared(
     if link.origin != f"group {view.groups[tag]}" or not link.rule.accepts:
         return False
     return described is None or described.isolation != OWN
-
-
-def _matches_each(link: EvaluatedRule) -> bool:
-    """Return whether a rule matches each packet from its sources."""
-    rule = link.rule
-    return not any((rule.proto, rule.dest, rule.macro, rule.dport, rule.sport))
 
 
 def _sources(link: EvaluatedRule) -> frozenset[Network] | None:
@@ -219,3 +218,56 @@ def _contains(one: Network, other: Network) -> bool:
     if one.version != other.version:
         return False
     return one.prefixlen <= other.prefixlen and one.overlaps(other)
+
+
+def audit_networks(
+    client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, TenantNetworking]
+) -> list[AuditFinding]:
+    """Return the findings about networks; guests are read only if a tenant has VNets or groups.
+
+    Four requests if no tenant has any; otherwise about five more for each guest with exactly one
+    tenant.
+    """
+    try:
+        comments = groups_of(client.get(*ROOT, "groups"))
+        marks = {name: marked_tag(comment) for name, comment in comments.items()}
+        groups = {tag: name for name, tag in marks.items() if tag is not None}
+        vnets = owners_of(read_sdn(client).running[VNETS])
+        if not groups and not vnets:
+            return []
+        firewall = read_cluster_firewall(client)
+    except NotSupported:
+        return []
+    except FleetError as error:
+        return [AuditFinding(UNKNOWN, None, "networks", error.message)]
+    rows = facts.of_both_kinds.vms.values()
+    owned = [row for row in rows if _owner(row, prefix) and not row.template]
+    found = side_by_side(lambda row: _read(client, row, prefix), owned)
+    guests = tuple(one for one in found if isinstance(one, TenantGuest))
+    errors = [one for one in found if isinstance(one, AuditFinding)]
+    rules = [Rule("group", name) for name in groups.values()]
+    rules += [rule for one in guests for rule in one.guest.firewall.rules]
+    cluster: FirewallCluster = read_cluster(client, firewall, rules)
+    view = NetworkView(cluster, vnets, groups, guests, prefix, described)
+    return [*errors, *find_network_faults(view)]
+
+
+def _owner(row: VmRow, prefix: str) -> str | None:
+    owners = tenants_of(row.tags, prefix)
+    return owners[0] if len(owners) == 1 else None
+
+
+def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | AuditFinding | None:
+    """Return a guest, a finding if it could not be read, or None if it is gone."""
+    label = label_of(row)
+    try:
+        config = client.get(*row.path, "config")
+        scope = FirewallScope(GUEST, label, (*row.path, "firewall"))
+        guest = read_guest(client, scope, config)
+    except NotFound:
+        return None
+    except FleetError as error:
+        text = f"{label} could not be checked: {error.message}"
+        return AuditFinding(UNKNOWN, None, str(row.vmid), text)
+    bridges = kind_of_row(row).bridges_in(config)
+    return TenantGuest(row.vmid, label, str(_owner(row, prefix)), guest, bridges)

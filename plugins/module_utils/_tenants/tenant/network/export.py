@@ -18,15 +18,14 @@ from ...._foundation.cluster.tenant import EVERY_TENANT, group_name, vnet_id
 from ...._foundation.core.errors import FleetError, NotSupported
 from ...._foundation.core.marks import marked_tag
 from ...._infrastructure.sdn.forms import running_of, view_of
-from ...._infrastructure.sdn.model import SUBNETS, VNETS, SdnReading, Section, Sections
+from ...._infrastructure.sdn.model import SUBNETS, VNETS, SdnReading, Sections
 from ...._infrastructure.sdn.plan import ROOT as SDN
 from ...._infrastructure.sdn.read import read_sdn, with_subnets
 from ...firewall.read import groups_of, rules_of, sets_of
 from ...firewall.rules.model import Rule
 from ...firewall.scope import ROOT
 from ..model import read_tenant
-from .desired import OF_SUBNET
-from .model import NONE, OWN, SHARED
+from .model import NONE, OF_SUBNET, OWN, SHARED
 from .sdn import name_of, owners_of, vnets_of
 from .work import plan_networks
 
@@ -54,7 +53,8 @@ def read_exported(client: Client, prefix: str, only: str | None) -> dict[str, Ex
         rows = reader.get(*SDN, VNETS, params={"pending": 1}) or []
     except NotSupported:
         return {}
-    tags = sorted(_owners(running_of(VNETS, rows), prefix, only))
+    owners = set(owners_of(running_of(VNETS, rows)).values())
+    tags = sorted(tag for tag in owners if tag.startswith(prefix) and only in (None, tag))
     if not tags:
         return {}
     running = _running(reader, tags)
@@ -71,11 +71,6 @@ def read_exported(client: Client, prefix: str, only: str | None) -> dict[str, Ex
         name = tag.removeprefix(prefix)
         found[name] = ExportedNetworks(tag, options, _steps(reader, name, prefix, options))
     return found
-
-
-def _owners(vnets: Section, prefix: str, only: str | None) -> set[str]:
-    found = {tag for tag in owners_of(vnets).values() if tag.startswith(prefix)}
-    return found if only is None else found & {only}
 
 
 def _running(reader: Client, tags: Iterable[str]) -> Sections:

@@ -20,7 +20,7 @@ from ...firewall.desired import clean_cidr
 from ...firewall.model import DesiredFirewall, Firewall, IpSet
 from ...firewall.rules.model import Rule
 from .model import NONE, OWN, TenantNetworking
-from .overlap import require_no_overlap
+from .sdn import require_no_overlap
 
 _EVERY_COMMENT = "subnets of all tenants"
 
@@ -29,11 +29,6 @@ def sets_of(networking: TenantNetworking, tag: str) -> frozenset[str]:
     """Return the IP sets that the isolation of a tenant uses."""
     peers = (group_name(peer) for peer in networking.peers)
     return frozenset((EVERY_TENANT, group_name(tag), *peers))
-
-
-def parts_to_read(sets: frozenset[str]) -> DesiredFirewall:
-    """Return the parts of the cluster's firewall that are read before the goal is known."""
-    return DesiredFirewall({}, None, {}, {}, only_sets=sets)
 
 
 def names_goal(networking: TenantNetworking, tag: str, actual: Firewall) -> DesiredFirewall:
@@ -106,12 +101,6 @@ def without_sets(
     )
 
 
-def aliases_of_tenant(tag: str, actual: Firewall) -> frozenset[str]:
-    """Return the aliases that were created for a tenant."""
-    found = actual.aliases.items()
-    return frozenset(name for name, (_cidr, comment) in found if marked_tag(comment) == tag)
-
-
 def group_goal(networking: TenantNetworking, tag: str) -> DesiredFirewall:
     """Return the desired security group of a tenant."""
     comment = with_mark("", tag)
@@ -127,11 +116,6 @@ def group_goal(networking: TenantNetworking, tag: str) -> DesiredFirewall:
     return DesiredFirewall({}, rules, comment=comment)
 
 
-def unknown_peers(networking: TenantNetworking, actual: Firewall) -> list[str]:
-    """Return the tags of peers that have no networks yet: they get no access."""
-    return [peer for peer in networking.peers if group_name(peer) not in actual.ip_sets]
-
-
 def require_own_group(tag: str, comments: Mapping[str, str]) -> None:
     """Raise Conflict if the security group with the tenant's name does not belong to the tenant."""
     group = group_name(tag)
@@ -144,18 +128,18 @@ def require_on(options: Mapping[str, str], networking: TenantNetworking, label: 
     if networking.isolation == NONE or options.get("enable", "0") != "0":
         return
     raise Conflict(
-        attempted=f"{label} was not changed",
-        answer="the firewall of the cluster is off, so nothing would separate tenants",
-        next_step="Switch it on with module firewall (scope: cluster), or set isolation: none",
-        reason="firewall off",
+        f"{label} was not changed: the firewall of the cluster is off, so nothing would separate "
+        "tenants",
+        "Switch it on with module firewall (scope: cluster), or set isolation: none",
+        "firewall off",
     )
 
 
 def _require_own(what: str, comment: str, tag: str) -> None:
     if marked_tag(comment) != tag:
         raise Conflict(
-            attempted=f"{what[:1].upper()}{what[1:]} was not changed",
-            answer=f"it exists without the mark {with_mark('', tag)} of the tenant",
-            next_step="Remove or rename it, or put the mark at the end of its comment",
-            reason="not marked",
+            f"{what[:1].upper()}{what[1:]} was not changed: it exists without the mark "
+            f"{with_mark('', tag)} of the tenant",
+            "Remove or rename it, or put the mark at the end of its comment",
+            "not marked",
         )
