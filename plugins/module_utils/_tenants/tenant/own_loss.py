@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..._foundation.resource.change import DesiredResource
 from ..._foundation.resource.own_loss import LOGIN, NOT_ACCEPTED, OwnLoss, require_allowed
+from ..._foundation.resource.table import DesiredResource
 from ..access.effective import AccessControl
 from ..access.own_loss import TaskLogin, access_control, loss_between
 from .facts import TenantFacts, entries_of
@@ -25,24 +25,19 @@ def own_warnings(
 
     Raises Conflict unless the task allows it.
     """
-    loss = _loss_of_plan(TaskLogin(login), facts, planned)
-    if loss is None:
-        return []
-    attempted = f"Refused to change {tenant.label}"
-    return [require_allowed(loss, login, attempted, allow_self=tenant.allow_self)]
-
-
-def _loss_of_plan(
-    caller: TaskLogin, facts: TenantFacts, planned: Sequence[PlannedResource]
-) -> OwnLoss | None:
+    caller = TaskLogin(login)
     row = facts.users.get(caller.user, {})
     known = access_control(caller, row, facts.roles.values(), entries_of(facts.rights))
     after = known
     for one in planned:
-        if _is_login(one, caller):
-            return OwnLoss(NOT_ACCEPTED, LOGIN)
         after = _changed(after, one.kind, one.resource.desired, caller)
-    return loss_between(known, after, caller)
+    loss = loss_between(known, after, caller)
+    if any(_is_login(one, caller) for one in planned):
+        loss = OwnLoss(NOT_ACCEPTED, LOGIN)
+    if loss is None:
+        return []
+    attempted = f"Refused to change {tenant.label}"
+    return [require_allowed(loss, login, attempted, allow_self=tenant.allow_self)]
 
 
 def _is_login(one: PlannedResource, caller: TaskLogin) -> bool:

@@ -22,7 +22,6 @@ from ..access.needs.need import (
     TEMPLATE,
     TEMPLATE_STORAGE,
     VM,
-    RequiredPrivileges,
     Version,
 )
 from ..access.needs.needs import OPERATIONS
@@ -44,31 +43,20 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 def privileges_of(operations: Sequence[str], version: Version) -> dict[str, frozenset[str]]:
     """Return the privileges of each role, by suffix; roles without privileges are left out."""
-    needs = _needs_of(operations, version)
-    found: dict[str, frozenset[str]] = {}
-    for suffix, kinds in KINDS.items():
-        privileges: set[str] = set()
-        for need in needs:
-            if need.kind in kinds:
-                privileges.update(_minimum_privileges(need))
-        if privileges:
-            found[suffix] = frozenset(privileges)
-    return found
-
-
-def _needs_of(operations: Sequence[str], version: Version) -> list[RequiredPrivileges]:
-    found: list[RequiredPrivileges] = []
+    by_kind: dict[str, set[str]] = {}
     for operation in (BASE, *operations):
         for task in OPERATIONS[operation]:
-            found += TASKS[task]
-    return [need for need in found if need.since <= version < need.until]
-
-
-def _minimum_privileges(need: RequiredPrivileges) -> tuple[str, ...]:
-    """Return the privileges of a need; only the first if any one of several is enough."""
-    if need.any_of:
-        return need.privileges[:1]
-    return need.privileges
+            for need in TASKS[task]:
+                if need.since <= version < need.until:
+                    # the first is enough if any one of several will do
+                    minimum = need.privileges[:1] if need.any_of else need.privileges
+                    by_kind.setdefault(need.kind, set()).update(minimum)
+    found: dict[str, frozenset[str]] = {}
+    for suffix, kinds in KINDS.items():
+        privileges = frozenset().union(*(by_kind.get(kind, ()) for kind in kinds))
+        if privileges:
+            found[suffix] = privileges
+    return found
 
 
 def bridge_path(name: str) -> str:

@@ -14,19 +14,10 @@ from ..._foundation.api.layers.caching import CachingReader
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.result import Result
 from ..._foundation.core.texts.plan_lines import UNCHANGED, PlanLine, lines_of_diff, plan_lines
-from ..access.checks.user_check import precheck_user
 from ..access.login.credentials import LoginKeeper
 from ..access.role import precheck_role
-from .checks import (
-    bridges_of_templates,
-    find_templates,
-    giver_check,
-    lacking_privileges,
-    require_objects,
-    require_own_names,
-    require_privileges,
-    with_template_names,
-)
+from ..access.user import precheck_user
+from . import checks, work
 from .describe import describe, notes, privileged_among
 from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests, with_pool
 from .leaving.removal import remove
@@ -58,18 +49,6 @@ from .tenant_resources import (
     user_resources,
     wanted_privileges,
 )
-from .work import (
-    PlannedResource,
-    TenantProgress,
-    diff_of,
-    execute_resources,
-    plan_resources,
-    read_result,
-    summaries,
-    warnings_of,
-    with_precheck,
-    with_repair,
-)
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -90,20 +69,22 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     tenant = with_token_name(tenant, facts)
     require_own_user(tenant, facts)
     require_known_secret(tenant, facts, keeper)
-    require_objects(reader, tenant, facts)
-    templates = find_templates(tenant, with_template_names(reader, tenant, facts))
-    planned = plan_resources(_resources(tenant, facts, templates, reader), reader)
-    require_own_names(tenant, facts, planned)
-    unusable = bridges_of_templates(reader, tenant, facts, templates)
+    checks.require_objects(reader, tenant, facts)
+    templates = checks.find_templates(tenant, checks.with_template_names(reader, tenant, facts))
+    planned = work.plan_resources(_resources(tenant, facts, templates, reader), reader)
+    checks.require_own_names(tenant, facts, planned)
+    unusable = checks.bridges_of_templates(reader, tenant, facts, templates)
     lost, token = plan_token(tenant, facts, reader, keeper.stored)
     whole = [*planned, *lost, *token]
     networks = plan_networks(tenant, reader)
+    plans = [*(one.plan for one in whole), *networks.plans]
+    work.keep_plans(reader, plans)
     open_guests = find_unisolated(tenant, facts, reader)
-    require_privileges(tenant, lacking_privileges(reader, tenant, whole, networks.kinds))
+    checks.require_plans_permitted(reader, plans)
     is_new = any(creates(one.resource) for one in token)
     repair = None if is_new else keeper.find_repair()
     own = own_warnings(tenant, client.login, facts, [*planned, *lost])
-    report, login = TenantProgress(blinds=bool(own), warnings=own), None
+    report, login = work.TenantProgress(blinds=bool(own), warnings=own), None
     final: TenantFacts | None = facts
     if repair is not None and not check_mode:
         report.run(partial(keeper.repair, repair))
@@ -113,7 +94,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         networks = _write_resources([*planned, *lost], networks, client, report, keeper)
         for one in token:
             login = write_token(tenant, one.resource, client, report, keeper)
-        final = read_result(client, report, login)
+        final = work.read_result(client, report, login)
     values = {
         "tenant": _described(tenant, final, templates, networks),
         "not_isolated": [one.vmid for one in open_guests],
@@ -122,7 +103,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "plan": [*([repair.summary] if repair else []), *_lines(whole, token, networks)],
         "done": report.done,
     }
-    lines = [*unusable, *warnings_of(whole), *networks.warnings, *report.warnings]
+    lines = [*unusable, *work.warnings_of(whole), *networks.warnings, *report.warnings]
     lines += unisolated_warnings(open_guests)
     lines += repair.warnings if repair else ()
     if final is not None:
@@ -132,7 +113,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         lines += [text for text, _vmid in privileged_among(tenant, rows, guests)]
         name = current_token(tenant, final)
         lines += token_warnings(tenant, final, name, client.clock.time())
-    diff = with_repair(networks.with_diff(diff_of(whole)), keeper.label, repair)
+    diff = work.with_repair(networks.with_diff(work.diff_of(whole)), keeper.label, repair)
     changes = lines_of_diff(diff["before"], diff["after"]) or [PlanLine(UNCHANGED, tenant.label)]
     values["report"] = plan_lines(changes, check_mode=check_mode)
     return Result(
@@ -153,18 +134,20 @@ def _described(
 
 
 def _lines(
-    whole: Sequence[PlannedResource], token: Sequence[PlannedResource], networks: PlannedNetworks
+    whole: Sequence[work.PlannedResource],
+    token: Sequence[work.PlannedResource],
+    networks: PlannedNetworks,
 ) -> list[str]:
     """Return the steps in the order of execution: the token is last."""
     before = [one for one in whole if one not in token]
-    return [*summaries(before), *networks.summaries, *summaries(token)]
+    return [*work.summaries(before), *networks.summaries, *work.summaries(token)]
 
 
 def _write_resources(
-    planned: Sequence[PlannedResource],
+    planned: Sequence[work.PlannedResource],
     networks: PlannedNetworks,
     client: Client,
-    report: TenantProgress,
+    report: work.TenantProgress,
     keeper: LoginKeeper,
 ) -> PlannedNetworks:
     """Write all resources except the token, and return the resulting networks.
@@ -172,7 +155,7 @@ def _write_resources(
     A failure releases the reservation of the file.
     """
     try:
-        execute_resources(planned, client, report)
+        work.execute_resources(planned, client, report)
         return networks.written(client, report)
     except FleetError:
         keeper.release()
@@ -186,23 +169,20 @@ def _resources(
 
     During planning, checks that read other resources see them in their planned state.
     """
-    roles = with_precheck(role_resources(tenant, facts), precheck_role)
+    roles = work.with_precheck(role_resources(tenant, facts), precheck_role)
     users = user_resources(tenant, facts)
     groups = group_resources(tenant, facts)
     if not groups:
-        users = with_precheck(users, partial(precheck_user, reader.connection))
-    may_give = giver_check(wanted_privileges(tenant, facts), facts)
-    rights = with_precheck(right_resources(tenant, facts, templates), may_give)
-    pool = pool_resource(tenant, facts)
-    tag = tag_resource(tenant, registered=tenant.registered)
-    tokens = adopted_token_resources(tenant, facts)
+        users = work.with_precheck(users, partial(precheck_user, reader.connection))
+    may_give = checks.giver_check(wanted_privileges(tenant, facts), facts)
+    rights = work.with_precheck(right_resources(tenant, facts, templates), may_give)
     return [
-        pool,
+        pool_resource(tenant, facts),
         *groups,
         *roles,
         *users,
         *rights,
         *unused_role_resources(tenant, facts),
-        tag,
-        *tokens,
+        tag_resource(tenant, registered=tenant.registered),
+        *adopted_token_resources(tenant, facts),
     ]

@@ -10,10 +10,13 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import ConfigurationError, Conflict, ValidationFailed
 from ...._foundation.core.marks import marked_tag, with_mark, without_mark
 from ...._infrastructure.sdn.model import SUBNETS, VNETS, ZONES, SdnEntry, Section, Sections
-from .model import TenantNetwork
+from ...._infrastructure.sdn.preconditions import network_of
+from ...firewall.evaluate.model import Network
+from .model import NONE, TenantNetwork, TenantNetworking
 
 _ONE_SPACE = ("vxlan", "evpn")
 
@@ -81,10 +84,10 @@ def _require_own(network: TenantNetwork, tag: str, running: Sections) -> None:
     entry = running[VNETS].get(network.vnet)
     if entry is not None and marked_tag(entry.get("alias")) != tag:
         raise Conflict(
-            attempted=f"Network '{network.name}' was refused",
-            answer=f"VNet '{network.vnet}' exists without the mark of the tenant in its alias",
-            next_step="Remove the VNet, or use another name for the network",
-            reason="not marked",
+            f"Network '{network.name}' was refused: VNet '{network.vnet}' exists without the mark "
+            "of the tenant in its alias",
+            "Remove the VNet, or use another name for the network",
+            "not marked",
         )
 
 
@@ -95,10 +98,10 @@ def _vnet(
     if zone is None:
         known = ", ".join(sorted(running[ZONES])) or "no zone"
         raise ConfigurationError(
-            attempted=f"Network '{network.name}' was refused",
-            answer=f"there is no zone '{network.zone}'; the cluster has {known}",
-            next_step="Create the zone with module sdn",
-            reason="unknown zone",
+            f"Network '{network.name}' was refused: there is no zone '{network.zone}'; the "
+            f"cluster has {known}{did_you_mean(network.zone, running[ZONES])}",
+            "Create the zone with module sdn",
+            "unknown zone",
         )
     alias = with_mark(network.name, tag)
     row = {"name": network.vnet, "zone": network.zone, "alias": alias}
@@ -116,10 +119,9 @@ def _tag(network: TenantNetwork, running: Sections, taken: Mapping[str, SdnEntry
         return int(present["tag"])
     if network.tag_range is None:
         raise ValidationFailed(
-            attempted=f"Network '{network.name}' was refused",
-            answer=f"a VNet of zone '{network.zone}' needs a tag",
-            next_step="Set tag, or tag_range to the first and the last tag to choose from",
-            reason="networks",
+            f"Network '{network.name}' was refused: a VNet of zone '{network.zone}' needs a tag",
+            "Set tag, or tag_range to the first and the last tag to choose from",
+            "networks",
         )
     first, last = network.tag_range
     used = tags_in_use(network.zone, running, taken)
@@ -127,10 +129,10 @@ def _tag(network: TenantNetwork, running: Sections, taken: Mapping[str, SdnEntry
         if number not in used:
             return number
     raise Conflict(
-        attempted=f"Network '{network.name}' was refused",
-        answer=f"each tag from {first} to {last} of zone '{network.zone}' is in use",
-        next_step="Widen tag_range",
-        reason="no free tag",
+        f"Network '{network.name}' was refused: each tag from {first} to {last} of zone "
+        f"'{network.zone}' is in use",
+        "Widen tag_range",
+        "no free tag",
     )
 
 
@@ -153,3 +155,43 @@ def tags_in_use(zone: str, running: Sections, vnets: Mapping[str, SdnEntry]) -> 
     if is_shared:
         used |= {int(one["vrf-vxlan"]) for one in zones.values() if one.get("vrf-vxlan")}
     return used
+
+
+def member_network(member: str) -> Network | None:
+    """Return the network of an IP set member, or None for an alias or a range."""
+    try:
+        return ipaddress.ip_network(member, strict=False)
+    except ValueError:
+        return None
+
+
+def require_no_overlap(subnets: Iterable[str], others: Iterable[str]) -> None:
+    """Raise Conflict for a subnet that overlaps a member of an IP set."""
+    foreign = [network for network in map(member_network, sorted(others)) if network is not None]
+    for subnet in sorted(subnets):
+        mine = ipaddress.ip_network(subnet)
+        for theirs in foreign:
+            if mine.version == theirs.version and mine.overlaps(theirs):
+                raise Conflict(
+                    f"Subnet {subnet} was refused: it overlaps {theirs} of another tenant, and "
+                    "rules name addresses",
+                    "Choose another subnet, or set isolation: none",
+                    "overlap",
+                )
+
+
+def require_distinct(networking: TenantNetworking, tag: str, running: Sections) -> None:
+    """Raise Conflict for a subnet that overlaps a subnet on a VNet of another tenant.
+
+    A run that holds the SDN lock sees the subnets of all earlier runs here. The IP sets of the
+    firewall, which have no lock, may not contain them yet.
+    """
+    if networking.isolation == NONE:
+        return
+    owners = owners_of(running[VNETS])
+    others = [
+        str(network_of(name))
+        for name, entry in running[SUBNETS].items()
+        if owners.get(entry.get("vnet", ""), tag) != tag
+    ]
+    require_no_overlap(networking.subnets, others)

@@ -17,8 +17,7 @@ from ...._foundation.core.errors import FleetError
 from ...._foundation.core.parallel import side_by_side
 from ...._guests.guest.isolation import is_isolated
 from ...._guests.kinds.model import Actual, GuestIsolation
-from ...firewall.evaluate.model import FirewallNic
-from ...firewall.reach.addresses import nics_of
+from ...firewall.reach.read import nics_of
 from ..facts import TenantFacts, read_guests
 from ..model import Tenant
 from .model import NONE
@@ -67,13 +66,11 @@ def isolation_of_guest(
     """Return the isolation that a guest needs, and whether these NICs have the firewall on."""
     bridges = _bridges(actual)
     nics = [nic for nic in nics_of(actual.target) if bridges.get(nic.name) in vnets]
-    members = {nic.name: _members(nic, bridges[nic.name]) for nic in nics}
+    members: dict[str, tuple[str, ...]] = {}
+    for nic in nics:  # it may use its static addresses, or else the subnet of its VNet
+        own = tuple(address.lower() for address in nic.addresses)
+        members[nic.name] = own or (f"dc/{bridges[nic.name]}",)
     return GuestIsolation(group_name(tag), members, {}), all(nic.is_filtered for nic in nics)
-
-
-def _members(nic: FirewallNic, vnet: str) -> tuple[str, ...]:
-    """Return the addresses that a NIC may use: its static addresses, or the subnet of its VNet."""
-    return tuple(address.lower() for address in nic.addresses) or (f"dc/{vnet}",)
 
 
 def warnings_of(guests: list[Actual]) -> list[str]:

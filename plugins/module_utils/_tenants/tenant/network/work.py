@@ -30,7 +30,7 @@ from ..model import Tenant
 from ..network import firewall, sdn
 from ..work import TenantProgress
 from .model import NONE, TenantNetworking
-from .overlap import require_distinct
+from .sdn import require_distinct
 
 if TYPE_CHECKING:
     from ...._foundation.api.client import Client
@@ -62,9 +62,8 @@ class PlannedNetworks:
         return [line for part in self.parts for line in part.plan.summaries]
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The preflight tasks with the privileges for these parts."""
-        return ("sdn", "firewall") if self.parts else ()
+    def plans(self) -> list[Plan]:
+        return [part.plan for part in self.parts]
 
     def written(self, client: Client, report: TenantProgress) -> PlannedNetworks:
         """Write the parts, and return the networks with their final tags. Raises FleetError.
@@ -109,17 +108,26 @@ def plan_networks(tenant: Tenant, reader: Client) -> PlannedNetworks:
     cluster = _read_names(reader, sets)
     warnings = [
         f"Peer {peer} has no networks yet: nothing is opened to it"
-        for peer in firewall.unknown_peers(networking, cluster)
+        for peer in networking.peers
+        if group_name(peer) not in cluster.ip_sets
     ]
     parts = (
         NetworkPart("SDN", transaction.plan, partial(_write_sdn, work)),
         names,
         _group_part(reader, tenant.tag, firewall.group_goal(networking, tenant.tag)),
     )
-    described = [
-        _describe_network(one.name, one.path, one.subnet, transaction.after)
-        for one in networking.wanted
-    ]
+    described: list[dict[str, Any]] = []
+    for one in networking.wanted:
+        number = transaction.after[VNETS].get(one.vnet, {}).get("tag")
+        described.append(
+            {
+                "name": one.name,
+                "vnet": one.vnet,
+                "zone": one.zone,
+                "tag": int(number) if number else None,
+                "subnet": one.subnet or None,
+            }
+        )
     return PlannedNetworks(_changed(parts), tuple(described), tuple(warnings))
 
 
@@ -133,19 +141,6 @@ def described_networks(tenant: Tenant, planned: PlannedNetworks) -> dict[str, An
         "networks": list(planned.networks),
         "isolation": networking.isolation,
         "security_group": group,
-    }
-
-
-def _describe_network(name: str, path: str, subnet: str, after: Sections) -> dict[str, Any]:
-    """Return a network as module tenant reports it (pure)."""
-    zone, _slash, vnet = path.partition("/")
-    tag = after[VNETS].get(vnet, {}).get("tag")
-    return {
-        "name": name,
-        "vnet": vnet,
-        "zone": zone,
-        "tag": int(tag) if tag else None,
-        "subnet": subnet or None,
     }
 
 
@@ -164,7 +159,9 @@ def _write_sdn(work: SdnWork, client: Client) -> Result:
 
 
 def _read_names(client: Client, sets: frozenset[str]) -> Firewall:
-    return read_firewall(client, plain_scope(CLUSTER, None), firewall.parts_to_read(sets))
+    """Return the parts of the cluster's firewall that are read before the goal is known."""
+    parts = DesiredFirewall({}, None, {}, {}, only_sets=sets)
+    return read_firewall(client, plain_scope(CLUSTER, None), parts)
 
 
 def _firewall_part(
@@ -242,9 +239,16 @@ def plan_removal(tenant: Tenant, leaving: Iterable[int], reader: Client) -> Plan
     gone = frozenset(leaving)
 
     def goal_of(actual: Firewall) -> DesiredFirewall:
-        gone = firewall.aliases_of_tenant(tag, actual)
-        goal = firewall.without_sets({}, gone, tag, actual)
-        return _emptied(goal, group_name(tag), actual) if kept else goal
+        known = actual.aliases.items()
+        own = [name for name, (_cidr, comment) in known if marked_tag(comment) == tag]
+        goal = firewall.without_sets({}, own, tag, actual)
+        if not kept:
+            return goal
+        # the IP set of the tenant is kept, but empty
+        group = group_name(tag)
+        members = frozenset(actual.ip_sets[group].members if group in actual.ip_sets else ())
+        gone_members = {**goal.gone_members, group: members}
+        return replace(goal, gone=goal.gone - {group}, gone_members=gone_members)
 
     work = SdnWork(
         reader,
@@ -275,11 +279,3 @@ def _used_by(reader: Client, tag: str, groups: Iterable[str]) -> Sequence[str]:
         if any(rule.source in (f"+dc/{own}", f"+{own}") for rule in rules):
             found.append(f"group '{name}'")
     return found
-
-
-def _emptied(goal: DesiredFirewall, group: str, actual: Firewall) -> DesiredFirewall:
-    """Return the goal that keeps the IP set of the tenant, but empties it (pure)."""
-    members = frozenset(actual.ip_sets[group].members) if group in actual.ip_sets else frozenset()
-    return replace(
-        goal, gone=goal.gone - {group}, gone_members={**goal.gone_members, group: members}
-    )
