@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.tenant import vnet_id
+from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
 from tests import iptables_oracle
 from tests.iptables_oracle import Oracle, Packet, Tap, read_cluster, read_taps
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
+from tests.modules.report_lab import gathered
 from tests.modules.tenant_lab import RIGHTS
 
 TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
@@ -154,6 +156,38 @@ def test_the_evaluator_sees_a_guest_without_filters(lab: Lab) -> None:
     populate(lab, "hooli")
     do(lab, "firewall", scope="guest", name="initech-vm1", options={"enable": False})
     assert ("hooli", "initech") in World(lab).reachable()
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+def arrows(lab: Lab) -> dict[tuple[str, str], list[str]]:
+    """Return the connections between networks of tenants in the report."""
+    names = {vnet_id(f"tenant_{name}", "front"): name for name in NETS}
+    (site,) = gathered(lab)["report"]["sites"]
+    return {(names[one["source"]], names[one["dest"]]): one["connections"] for one in site["reach"]}
+
+
+def test_the_report_shows_exactly_what_the_rules_allow(lab: Lab) -> None:
+    populate(lab, "initech")
+    populate(lab, "hooli")
+    assert arrows(lab) == {}
+    tenant(lab, "initech", peers=["hooli"])
+    others = {pair for pair in World(lab).reachable() if pair[0] != pair[1]}
+    assert arrows(lab).keys() == others == {("hooli", "initech")}
+    assert arrows(lab)[("hooli", "initech")] == ["all"]
+    ssh = {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "22"}
+    from_initech = {**ssh, "source": f"{NETS['initech']}.0/24"}
+    group = {"type": "group", "action": "tenant_hooli"}
+    do(lab, "firewall", scope="guest", name="hooli-vm2", rules=[from_initech, group])
+    assert arrows(lab) == {("hooli", "initech"): ["all"], ("initech", "hooli"): ["tcp 22"]}
+    page = page_of(gathered(lab)["report"], "Reach")
+    assert "initech front reaches hooli front: tcp 22; " not in page
+    assert (
+        "hooli front reaches initech front: all; initech front reaches hooli front: tcp 22" in page
+    )
+    do(lab, "firewall", scope="cluster", options={"enable": False})
+    assert set(map(tuple, arrows(lab).values())) == {("all",)}
 
 
 # -- the audit -----------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ ELSEWHERE = {
     "firewall_info": "test_firewall",
     "ha_resource": "test_ha",
     "ha_rule": "test_ha",
+    "relocate": "test_relocate",
     "replication": "test_datacenter",
     "restore": "test_restore",
 }

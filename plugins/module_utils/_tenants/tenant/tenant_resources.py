@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..._foundation.resource.change import DesiredResource
 from ..._foundation.resource.decide import read_desired
-from ..._foundation.resource.table import Table
+from ..._foundation.resource.table import DesiredResource, Table
 from ..._infrastructure.datacenter.table import CLUSTER_OPTIONS
 from ..access.acl import ACL
 from ..access.effective import AclEntry

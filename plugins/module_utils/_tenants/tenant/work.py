@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._foundation.core.errors import FleetError
 from ..._foundation.core.result import Result
-from ..._foundation.resource.engine import apply_plan
-from ..._foundation.resource.execute import after_writes
+from ..._foundation.resource.engine import after_writes, apply_plan
 from ..._foundation.resource.plan import Plan
 from ..._foundation.resource.run import TableResource, plan_resource
 from ..._foundation.resource.table import Precheck
@@ -87,6 +86,12 @@ def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[
         if plan.changed:
             planned.append(PlannedResource(resource, plan))
     return planned
+
+
+def keep_plans(client: Client, plans: Iterable[Plan]) -> None:
+    """Show the plans of the parts of a tenant to the plan book."""
+    for plan in plans:
+        client.plan_book.keep(plan)
 
 
 def execute_resources(

@@ -17,18 +17,18 @@ from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.form
 )
 from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.plan import after_plan
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.firewall.rules.model import Rule
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.desired import (
-    read_networking,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.export import (
     isolation_of,
     networks_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.overlap import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.model import (
+    read_networking,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.sdn import (
+    params_of,
     require_distinct,
     require_no_overlap,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.network.sdn import params_of
 
 TAG = "tenant_acme"
 VNET = vnet_id(TAG, "front")
