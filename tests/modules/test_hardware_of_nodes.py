@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.modules.access_lab import limited
+from tests.modules.backup_lab import add_nas
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import refused
 
@@ -39,8 +42,8 @@ def map_device(lab: Lab, kind: str, *nodes: str, **more: str) -> dict[str, str]:
     return {slot: value}
 
 
-def vm(lab: Lab, options: dict[str, str], **more: Any) -> dict[str, Any]:
-    return dict(lab.vm(name="gpu1", memory="128M", disks=[], options=options, **more)["vm"])
+def vm(lab: Lab, options: dict[str, str], name: str = "gpu1", **more: Any) -> dict[str, Any]:
+    return dict(lab.vm(name=name, memory="128M", disks=[], options=options, **more)["vm"])
 
 
 @DEVICE
@@ -65,6 +68,34 @@ def test_a_vm_does_not_start_on_a_named_node_without_its_device(lab: Lab, kind: 
     assert text in refused(lab, "vm", **task, state="started")["msg"]
     assert not lab.run("vm", **task).get("failed")
     assert text in refused(lab, "vm", name="gpu1", state="started")["msg"]
+
+
+UNNAMED = [{DEVICES[kind][0]: DEVICES[kind][1]} for kind in sorted(DEVICES)]
+UNNAMED.append({"vmstatestorage": "nosuch"})
+
+
+@pytest.mark.parametrize("options", UNNAMED, ids=str)
+def test_an_option_that_names_nothing_is_refused(lab: Lab, options: dict[str, str]) -> None:
+    """PVE takes the names, and looks for them at a start or a snapshot."""
+    task: dict[str, Any] = {"name": "gpu1", "memory": "128M", "disks": [], "options": options}
+    made = vm(lab, {}, name="gpu2")
+    for one in (task, {"vmid": made["vmid"], "options": options}):
+        result = refused(lab, "vm", **one)
+        assert result["error"]["category"] == "NotFound"
+        assert "options was refused: there is no" in result["msg"]
+
+
+def test_a_mapping_that_the_login_may_not_use_is_refused_by_its_privilege(lab: Lab) -> None:
+    """PVE lists only mappings with Mapping.Audit, Mapping.Use or Mapping.Modify (pve-manager:
+    API2/Cluster/Mapping/PCI.pm).
+    """
+    login = limited(lab, "few", {"/vms": "PVEVMAdmin", "/storage": "PVEDatastoreUser"})
+    made = vm(lab, {})
+    for name in ("gpu", "nosuch"):
+        options = {"hostpci0": f"mapping={name}"}
+        for check in (True, False):
+            result = lab.run("vm", check=check, vmid=made["vmid"], options=options, **login)
+            assert result["error"]["category"] == "PermissionDenied", result["msg"]
 
 
 @DEVICE
@@ -128,3 +159,87 @@ def test_a_container_needs_a_node_of_the_architecture_of_its_template(lab: Lab) 
     assert made["container"]["node"] == "pve2"
     text = refused(lab, "container", name="ct2", **task, node="pve1")["msg"]
     assert "its architecture is aarch64, and the guest needs x86_64" in text
+
+
+def test_a_card_is_for_one_running_vm(lab: Lab) -> None:
+    """Only the start shows it, as PVE keeps the reservations on the node (qemu-server:
+    QemuServer/PCI.pm, reserve_pci_usage).
+    """
+    options = map_device(lab, "pci", "pve2")
+    vm(lab, options, state="started")
+    task: dict[str, Any] = {"memory": "128M", "disks": [], "options": options}
+    second = lab.run("vm", name="gpu2", state="started", **task)
+    assert second["failed"]
+    assert "PCI device '0000:01:00.0' already in use by VMID" in second["msg"]
+    lab.vm(name="gpu1", state="stopped", force=True)
+    assert vm(lab, options, name="gpu2", state="started")["status"] == "running"
+
+
+def archive_of(lab: Lab, guest: dict[str, Any]) -> str:
+    data = {"vmid": guest["vmid"], "storage": "nas"}
+    lab.client.task("POST", "nodes", guest["node"], "vzdump", data=data)
+    (row,) = lab.client.get("nodes", "pve1", "storage", "nas", "content", vmid=guest["vmid"])
+    return str(row["volid"])
+
+
+@DEVICE
+def test_a_restored_vm_is_placed_on_a_node_with_its_mapped_device(lab: Lab, kind: str) -> None:
+    add_nas(lab)
+    made = vm(lab, map_device(lab, kind, "pve2"), node="pve2", state="started")
+    archive = archive_of(lab, made)
+    copy: dict[str, Any] = {"archive": archive, "new_name": "copy"}
+    text = f"mapped device {kind}/{DEVICES[kind][2]} is not there"
+    on_other: dict[str, Any] = {"node": "pve1", "state": "started"}
+    assert text in refused(lab, "restore", **copy, options=on_other)["msg"]
+    lab.vm(name="gpu1", state="stopped", force=True)
+    result = lab.run("restore", **copy, options={"state": "started"})
+    assert not result.get("failed"), result["msg"]
+    assert lab.vm(name="copy")["vm"]["node"] == "pve2"
+
+
+@DEVICE
+def test_a_vm_whose_device_is_gone_is_not_overwritten(lab: Lab, kind: str) -> None:
+    """The restored VM could not start, and the present one runs."""
+    add_nas(lab)
+    made = vm(lab, map_device(lab, kind, "pve2"), node="pve2", state="started")
+    archive = archive_of(lab, made)
+    slot, _value, name, entry = DEVICES[kind]
+    lab.vm(name="gpu1", options={slot: ""}, reboot="if_needed")
+    path = ("cluster", "mapping", kind, name)
+    lab.client.write("PUT", *path, data={"map": [f"node=pve3,{entry}"]})
+    wanted = {"archive": archive, "name": "gpu1", "confirm": "gpu1"}
+    text = refused(lab, "restore", **wanted)["msg"]
+    assert f"mapped device {kind}/{name} is not there" in text
+
+
+def test_a_restored_guest_stays_on_nodes_of_its_architecture(lab: Lab) -> None:
+    add_nas(lab)
+    add_container(lab, 301, node="pve3", hostname="box", arch="amd64", tags="tenant_acme")
+    archives = {
+        "vm": archive_of(lab, vm(lab, {}, node="pve3")),
+        "container": archive_of(lab, {"vmid": 301, "node": "pve3"}),
+    }
+    for node in ("pve1", "pve2"):
+        lab.simulator.steer(f"/nodes/{node}", {"arch": "aarch64"})
+    for kind, archive in archives.items():
+        copy: dict[str, Any] = {"archive": archive, "new_name": f"copy-{kind}"}
+        text = refused(lab, "restore", **copy, options={"node": "pve1"})["msg"]
+        assert "its architecture is aarch64, and the guest needs x86_64" in text
+        assert not lab.run("restore", **copy).get("failed")
+        assert lab.run(kind, name=copy["new_name"])[kind]["node"] == "pve3"
+
+
+def test_a_copy_of_a_drill_is_placed_by_its_architecture(lab: Lab) -> None:
+    """A drill makes no copy of a VM with a device, which the original uses."""
+    add_nas(lab)
+    for node in ("pve1", "pve3"):
+        lab.simulator.steer(f"/nodes/{node}", {"arch": "aarch64"})
+    add_container(lab, 301, node="pve2", hostname="box", arch="amd64", tags="tenant_acme")
+    archive_of(lab, {"vmid": 301, "node": "pve2"})
+    options = map_device(lab, "usb", "pve2")
+    archive_of(lab, vm(lab, options, node="pve2", tenant="acme"))
+    found = lab.run("drill_info", tenant="acme")
+    (copy,) = found["rounds"][0]
+    result = lab.run("drill", run=found["run"], guests=[copy], settle=0)
+    assert [(one["node"], one["outcome"]) for one in result["guests"]] == [("pve2", "proven")]
+    assert "usb0 uses a device" in str(found)
