@@ -450,3 +450,48 @@ def test_check_mode_refuses_the_values_that_the_run_refuses(
         assert not done.get("failed"), (value, done["msg"])
         again = unused.run(module, **changed)
         assert not again.get("changed"), (value, again.get("diff"))
+
+
+# An empty text is removed from the request, and PVE requires the property (pve-common:
+# SectionConfig.pm, check_config and delete_from_config).
+REQUIRED = (
+    ("acme_plugin", "api"),
+    ("cpu_model", "reported_model"),
+    ("metric_server graphite", "server"),
+    ("metric_server influxdb", "server"),
+    ("notification_endpoint", "from_address"),
+    ("notification_endpoint", "server"),
+    ("realm ldap", "base_dn"),
+    ("realm openid", "client_id"),
+    ("storage nfs", "export"),
+)
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize(("base", "option"), REQUIRED)
+def test_an_empty_value_of_a_required_option_is_refused(
+    unused: Lab, base: str, option: str, there: bool
+) -> None:
+    module, task = BASES[base]
+    if there:
+        assert unused.run(module, **task)["changed"]
+    unused.simulator.reset_log()
+    results = [unused.run(module, check=check, **{**task, option: ""}) for check in (True, False)]
+    assert all(result.get("failed") for result in results), results
+    assert option in results[1]["msg"]
+    assert writes_of(unused) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "option"), [("backup_job", "lockwait"), ("metric_server graphite", "timeout_seconds")]
+)
+def test_a_number_beyond_64_bits_is_refused(unused: Lab, base: str, option: str) -> None:
+    """Perl has integers of 64 bits (perlnumber), and the number could not be read again."""
+    module, task = BASES[base]
+    unused.simulator.reset_log()
+    for check in (True, False):
+        result = unused.run(module, check=check, **{**task, option: 2**63})
+        assert result["error"]["category"] == "ValidationFailed", result
+        assert f"{option} was refused: '{2**63}' is out of range" in result["msg"]
+    assert writes_of(unused) == []
+    assert not unused.run(module, check=True, **{**task, option: 2**40}).get("failed")
