@@ -57,6 +57,7 @@ class Browser:
         colors = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._command("Emulation.setEmulatedMedia", {"media": media, "features": [colors]})
         self._driver.get(page.as_uri() if isinstance(page, Path) else page)
+        self.wait("document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression on the page."""

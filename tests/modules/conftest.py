@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import ExitStack
 from unittest import mock
 
 import pytest
@@ -11,9 +12,21 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live import creation as making
 from tests.fast_time import FastTime
+from tests.labs.sites import SITES, Labs
 from tests.modules.estate_lab import Lab, open_lab
+from tests.simulator.skipping import CLOCK
 
 _NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _skipped_pauses(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Time in which everybody waits is skipped, except for moves between clusters: each of them
+    waits for the other one, and for its HA manager.
+    """
+    is_move = "relocat" in request.module.__name__
+    with CLOCK.stay() if is_move else CLOCK.skip_pauses():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +41,23 @@ def cluster() -> Iterator[Lab]:
     """A demo cluster for one file of tests, whose listing is fresh and whose logins are fast."""
     with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def site_clusters() -> Iterator[Labs]:
+    """The clusters of three sites for one file of tests."""
+    with ExitStack() as stack:
+        options = ("--lag-s", "0", "--auth-delay-s", "0")
+        yield {site: stack.enter_context(open_lab(*options)) for site in SITES}
+
+
+@pytest.fixture
+def labs(site_clusters: Labs) -> Labs:
+    """The clusters of three sites as they are at the start."""
+    for lab in site_clusters.values():
+        lab.simulator.clear_faults()
+        lab.simulator.reset()
+    return site_clusters
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.vmid
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run as converge
+from tests.labs.shortcut import shortcut
 from tests.modules.module_runner import run_module
 from tests.simulator.process import Simulator
+from tests.simulator.threaded import ThreadedSimulator
 
 CLUSTER = Path(__file__).resolve().parents[1] / "simulator" / "clusters" / "demo.yml"
 TOKEN_ID, TOKEN_SECRET = "root@pam!fleet", "00000000-0000-4000-8000-0000000000f1"
+_OPTIONS = ("--cluster", str(CLUSTER), "--task-ms", "default=20", "--proxy-delay-s", "0.1")
 
 
 @dataclass
@@ -48,7 +51,14 @@ class Lab:
         """Return the result of a module. VMs need no disk, unless a test sets `blank` itself."""
         if module in ("vm", "vms"):
             options.setdefault("blank", True)
+        if module == "relocate" and "sites" not in options:
+            options = {**dict.fromkeys(self.connection), **self._as_two_sites(), **options}
         return run_module(module, {**self.connection, **options}, check=check)
+
+    def _as_two_sites(self) -> dict[str, Any]:
+        """Return the connection of a task between two sites, both of which are this cluster."""
+        sites = [{"name": name, **self.connection} for name in ("vienna", "munich")]
+        return {"sites": sites, "site": "vienna"}
 
     def vm(self, *, check: bool = False, **options: Any) -> dict[str, Any]:
         """Return what module vm says; a failure is an error of the test."""
@@ -84,18 +94,31 @@ def first_number(name: str, tenant: str | None = None) -> int:
 
 @contextlib.contextmanager
 def open_lab(*arguments: str) -> Iterator[Lab]:
-    """Start a simulator with the demo cluster and short tasks."""
-    with Simulator(
-        "--cluster", str(CLUSTER), "--task-ms", "default=20", "--control", *arguments
-    ) as simulator:
-        options = {
-            "host": simulator.url,
-            "ca_path": str(simulator.ca),
-            "token_id": TOKEN_ID,
-            "token_secret": TOKEN_SECRET,
-        }
-        with connect(options, {}) as client:
-            yield Lab(simulator, client)
+    """Start a simulator with the demo cluster and short tasks, whose nodes need a tenth of a second
+    to find that another node is down, instead of three.
+    """
+    simulator = ThreadedSimulator(*_OPTIONS, *arguments)
+    with simulator, shortcut(simulator), _connected(simulator) as lab:
+        yield lab
+
+
+@contextlib.contextmanager
+def open_lab_of_processes(*arguments: str) -> Iterator[Lab]:
+    """Start the same simulator as a process, for tests that fork: a fork lacks the threads."""
+    with Simulator(*_OPTIONS, *arguments) as simulator, _connected(simulator) as lab:
+        yield lab
+
+
+@contextlib.contextmanager
+def _connected(simulator: Simulator) -> Iterator[Lab]:
+    options = {
+        "host": simulator.url,
+        "ca_path": str(simulator.ca),
+        "token_id": TOKEN_ID,
+        "token_secret": TOKEN_SECRET,
+    }
+    with connect(options, {}) as client:
+        yield Lab(simulator, client)
 
 
 @contextlib.contextmanager

@@ -30,6 +30,10 @@ def _arguments(arguments: Mapping[str, Any]) -> Iterator[None]:
             yield
 
 
+def _log_nothing(_module: basic.AnsibleModule) -> None:
+    """Stand in for AnsibleModule._log_invocation."""
+
+
 def run_module(
     name: str, arguments: Mapping[str, Any], *, check: bool = False, verbosity: int = 0
 ) -> dict[str, Any]:
@@ -41,6 +45,8 @@ def run_module(
     # In the controller's process Ansible shows warnings at once instead of returning them.
     with (
         mock.patch.object(basic.AnsibleModule, "warn", lambda _self, text: warnings.append(text)),
+        # To the log of the system, which no test reads.
+        mock.patch.object(basic.AnsibleModule, "_log_invocation", _log_nothing),
         _arguments({**arguments, **extra}),
         contextlib.redirect_stdout(out),
     ):

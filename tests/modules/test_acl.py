@@ -153,8 +153,20 @@ NOTHING = [
     "/nodes/pve9",
     "/access/realm/x-y",
     "/access/groups/none",
+    *(f"/mapping/{kind}/nosuch" for kind in ("cpu", "dir", "pci", "usb")),
+    *(f"/sdn/{kind}/nosuch" for kind in ("controllers", "dns", "ipams", "zones")),
 ]
-SOMETHING = ["/", "/vms", "/vms/9000", "/storage/ceph", "/nodes/pve1", "/access/realm/pve"]
+SOMETHING = [
+    "/",
+    "/sdn/zones/localnetwork/vmbr0",
+    "/sdn/ipams/pve",
+    "/mapping/cpu",
+    "/vms",
+    "/vms/9000",
+    "/storage/ceph",
+    "/nodes/pve1",
+    "/access/realm/pve",
+]
 
 
 @pytest.mark.parametrize("path", NOTHING + SOMETHING)
@@ -165,6 +177,14 @@ def test_a_path_of_nothing_is_reported(lab: Lab, path: str) -> None:
     wanted = [f"There is nothing at '{path}' that this user or token may see"]
     assert result["warnings"] == foreseen["warnings"] == (wanted if path in NOTHING else [])
     assert do(lab, "acl", path=path, grants=[OPS], state="absent")["warnings"] == []
+
+
+def test_a_path_of_a_mapping_that_exists_is_not_reported(lab: Lab) -> None:
+    data = {"id": "gpu", "map": "node=pve1,path=0000:01:00.0,id=10de:2204"}
+    lab.client.write("POST", "cluster", "mapping", "pci", data=data)
+    assert do(lab, "acl", path="/mapping/pci/gpu", grants=[OPS])["warnings"] == []
+    do(lab, "cpu_model", name="fast", reported_model="host")
+    assert do(lab, "acl", path="/mapping/cpu/fast", grants=[OPS])["warnings"] == []
 
 
 def test_no_caller_gives_more_than_it_has(lab: Lab) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.apt.plan import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.apt.run import (
     is_standard,
+    run,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.apt.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.estate_lab import Lab
 

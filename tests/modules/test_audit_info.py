@@ -36,7 +36,7 @@ def lab() -> Iterator[Lab]:
 
 def test_schema_is_valid_and_strict() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    finding = {"kind": "no_tenant", "tenant": None, "subject": "100", "message": "x"}
+    finding = {"kind": "no_tenant", "tenant": None, "subject": "100", "message": "x", "site": ""}
     document: dict[str, Any] = {"passed": False, "vms": 1, "containers": 0, "findings": [finding]}
     VALIDATOR.validate(document)
     for wrong in (
@@ -78,7 +78,8 @@ def test_each_kind_is_found(lab: Lab) -> None:
         "node": "pve1",
     }
     do(lab, "vm", name="a", vmid=500, tenant="initech", pool="initech", **blank)
-    do(lab, "vm", name="b", vmid=501, tenant="initech", pool="hooli", **blank)
+    do(lab, "vm", name="b", vmid=501, tenant="initech", **blank)
+    lab.client.write("PUT", "pools", data={"poolid": "hooli", "vms": "501"})
     do(lab, "vm", name="c", vmid=502, **blank)
     do(lab, "vm", name="d", vmid=503, tenant="umbrella", **blank)
     do(lab, "vm", name="e", vmid=504, tenant="hooli", pool="hooli", **blank)
@@ -275,6 +276,7 @@ def test_volume_with_the_vmid_of_another_tenants_vm(lab: Lab) -> None:
         "subject": str(vmid),
         "message": f"VM app1 ({vmid}) does not refer to volume ceph:vm-{vmid}-disk-7,"
         " which has its VMID",
+        "site": "",
     }
     assert kinds(lab, tenants=tenants, volumes=False) == set()
 
@@ -358,6 +360,7 @@ def test_a_guest_that_no_backup_job_has_is_a_finding_on_request(lab: Lab) -> Non
         "tenant": "hooli",
         "subject": "700",
         "message": "Container box (700) is in no enabled backup job",
+        "site": "",
     }
 
 

@@ -49,7 +49,11 @@ def test_both_kinds_of_guests(lab: Lab) -> None:
     assert rows[box["vmid"]]["volume"].startswith("nas:backup/vzdump-lxc-")
     (listed,) = do(lab, "backup_info", name="web")["archives"]
     assert listed["notes"] == "web!"
-    assert result["report"][0] == "backed up 2"
+    assert result["report"] == [
+        f"~ acme/web  back up to storage nas: {row['volume']}",
+        f"~ acme/box  back up to storage nas: {rows[box['vmid']]['volume']}",
+        "Done: 2 changed",
+    ]
 
 
 def test_check_mode_writes_nothing(lab: Lab) -> None:
@@ -110,7 +114,7 @@ def test_a_recent_archive_is_enough(lab: Lab) -> None:
     add_archive(lab, web, 3600)
     result = back_up(lab, vmid=web["vmid"], max_age="2h")
     assert not result["changed"]
-    assert result["report"] == ["unchanged 1"]
+    assert result["report"] == ["Done: 1 unchanged"]
     assert back_up(lab, vmid=web["vmid"], max_age="30m")["changed"]
     assert not back_up(lab, vmid=web["vmid"], max_age="30m")["changed"]
 
@@ -303,8 +307,8 @@ def test_backups_to_one_storage_are_limited_over_all_nodes(
     goal: dict[str, Any] = {"storage": storage, "vms": vmids, "parallel_per_storage": 2}
     lab.simulator.steer("/settings", {"task_ms": "vzdump=300,default=20"})
     shown = do(lab, "backup", check=True, **goal)
-    limits = f"At most 4 at the same time, 1 on a node, 2 to storage {storage}"
-    assert shown["report"][:2] == ["Preview: backed up 6", limits]
+    limits = f"  at most 4 at the same time, 1 on a node, 2 to storage {storage}"
+    assert shown["report"][-2:] == [limits, "Plan: 6 to change"]
     with watched_tasks(lab, "vzdump", *NODES) as seen:
         result = do(lab, "backup", **goal)
     assert [row["vmid"] for row in result["guests"] if row["volume"]] == sorted(vmids)

@@ -182,7 +182,8 @@ def test_check_mode_refuses_each_task_as_the_run(table: Lab, scenario: Scenario)
     assert not differences(table, scenario)
 
 
-@pytest.mark.slow
+# As test_check_mode_refuses_as_the_run, with every privilege of each task.
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", OPTIONS, ids=lambda one: one.key)
 def test_check_mode_refuses_each_option_as_the_run(table: Lab, scenario: Scenario) -> None:
     assert not differences(table, scenario)

@@ -110,6 +110,31 @@ def roles_with(lab: Lab, *lacking: str) -> str:
     return "most"
 
 
+def test_the_start_order_of_a_container(unused: Lab) -> None:
+    """Of a VM it needs Sys.Modify on / as well (qemu-server: API2/Qemu.pm, check_vm_modify_config_
+    perm), of a container it does not (pve-container: LXC.pm, check_ct_modify_config_perm).
+    """
+    new: dict[str, Any] = {**CT, "rootfs": {"size": "1G", "storage": "ceph"}}
+    assert not unused.run("container", **new).get("failed")
+    assert not unused.run("vm", **{**BLANK, "name": "vm1"}).get("failed")
+    unused.run("role", name="most", privileges=["VM.Audit", "VM.Config.Options"])
+    login = limited(unused, "most", {"/": "most"})
+    assert "(/, Sys.Modify)" in as_the_run(unused, "vm", login, name="vm1", startup="order=2")
+    for check in (True, False):
+        result = unused.run("container", check=check, name="new1", startup="order=2", **login)
+        assert result["changed"], result
+
+
+def test_a_clone_with_a_custom_cpu_model(unused: Lab) -> None:
+    """Since qemu-server 9.1.15 (API2/Qemu.pm, clone_vm, check_cpu_model_access)."""
+    model = unused.run("cpu_model", name="fast", reported_model="Haswell")
+    assert not model.get("failed"), model
+    assert not unused.run("vm", **BLANK, cpu="custom-fast").get("failed")
+    login = limited(unused, "most", {"/": roles_with(unused, "Mapping.Use")})
+    copy = {"name": "copy1", "source": "new1", "full": True}
+    assert "(/mapping/cpu/fast, Mapping.Use)" in as_the_run(unused, "clone", login, **copy)
+
+
 @pytest.mark.parametrize(
     ("options", "tags"),
     [

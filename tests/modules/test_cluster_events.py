@@ -238,7 +238,7 @@ def test_drift(unused: Lab) -> None:
 
 
 def _parsed(given: dict[str, Any]) -> EventOptions:
-    from ansible_collections.pve.fleet.plugins.module_utils._operation.events.options import (
+    from ansible_collections.pve.fleet.plugins.module_utils._operation.events.follow import (
         read_options,
     )
 

@@ -410,6 +410,9 @@ GENERAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"webauthn": {"rp": "", "id": "", "allow_subdomains": True}},
     ),
     ({"u2f": {"appid": "https://pve.example.com"}}, {"u2f": {"appid": ""}}),
+    # A text, not a list or an address: PVE stores it as it is (DataCenterConfig.pm).
+    *(({"u2f": {"appid": text}}, {"u2f": {"appid": ""}}) for text in ("b;a", "::ffff:10.0.0.1")),
+    ({"notify": {"target_fencing": "b;a"}}, {"notify": {"target_fencing": ""}}),
 ]
 
 

@@ -70,6 +70,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {**NEW, "mounts": [{"path": "/data", "volume": "/srv/data"}]},
         "root@pam",
     ),
+    "a slot with a line break": (
+        {**OLD, "mounts": [{"name": "mp0\n", "size": "9G"}]},
+        "mount point",
+    ),
+    # pve-common: JSONSchema.pm, parse_property_string
+    "the separator of a mount point": (
+        {**NEW, "mounts": [{**MOUNT, "path": "/srv,ro=1"}]},
+        "comma",
+    ),
+    "the separator at the end": ({**OLD, "mounts": [{"name": "mp0", "path": "/srv,"}]}, "comma"),
     "a bind mount afterwards": (
         {**OLD, "mounts": [{"name": "mp1", "path": "/more", "volume": "/srv/data"}]},
         "root@pam",

@@ -101,7 +101,31 @@ def test_options_that_pve_does_not_take_are_refused(
         assert reason in failure["msg"]
 
 
+def test_a_nic_that_pve_does_not_take_is_refused(lab: Lab) -> None:
+    """pve-container: LXC/Config.pm, update_pct_config; pve-common: Network.pm, read_bridge_mtu."""
+    nic = {"name": "net3", "bridge": "vmbr0", "host_managed": True, "ip6": "auto"}
+    for name in ("ct1", "ct2"):
+        failure = refused(lab, "container", name=name, **NEW, nics=[nic])
+        assert "Leave out host_managed, or give another ip6" in failure["msg"]
+    made = do(lab, "container", name="ct1", **NEW, nics=[{**nic, "link_down": True}])["container"]
+    path = ("nodes", made["node"], "lxc", made["vmid"], "config")
+    lab.client.write("PUT", *path, data={"net4": "name=eth4,hwaddr=BC:24:11:00:00:04"})
+    failure = refused(lab, "container", name="ct1", nics=[{"name": "net4", "mtu": 1400}])
+    assert "Give bridge, or leave out mtu" in failure["msg"]
+
+
 def test_option_of_a_newer_version_is_refused_by_an_old_server(old: Lab) -> None:
     failure = refused(old, "container", name="ct1", **NEW, options={"entrypoint": "/bin/own"})
     assert failure["error"]["category"] == "NotSupported"
     assert "entrypoint" in failure["msg"]
+
+
+@pytest.mark.parametrize("module", ["vm", "container"])
+def test_a_cpu_weight_above_the_largest_is_the_largest(lab: Lab, module: str) -> None:
+    """Source: pve-common, CGroup.pm, clamp_cpu_shares; the API schema allows more."""
+    kind = {"container": NEW, "vm": {"memory": "1G"}}[module]
+    task = {**kind, "name": "heavy", "options": {"cpuunits": 50000}}
+    made = do(lab, module, **task)[module]
+    path = ("nodes", made["node"], {"vm": "qemu", "container": "lxc"}[module], made["vmid"])
+    assert int(lab.client.get(*path, "config")["cpuunits"]) == 10000
+    assert not do(lab, module, **task)["changed"]

@@ -225,6 +225,7 @@ def test_strays_decides_about_stray_containers(lab: Lab, word: str) -> None:
         assert state_of(lab)["container 500"] == before["container 500"]
 
 
+@pytest.mark.usefixtures("fast")
 def test_container_that_is_still_made_stops_the_removal(lab: Lab) -> None:
     """A clone has the tags of its source: until it is finished, only its notes name the tenant."""
     made(lab, "initech")

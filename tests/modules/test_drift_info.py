@@ -93,6 +93,9 @@ def test_no_drift_after_a_run(lab: Lab, made: dict[str, Any]) -> None:
 
 def test_each_option_with_who_did_it(lab: Lab, made: dict[str, Any]) -> None:
     put(lab, made["web"], cores=4, description="by hand")
+    node, vmid = made["web"]["node"], made["web"]["vmid"]
+    for command in ("stop", "start"):  # change no option
+        lab.client.task("POST", "nodes", node, "qemu", vmid, "status", command)
     report = drift(lab, **ESTATE)
     web = vms(report)["web"]
     assert report["drift"]
@@ -171,8 +174,12 @@ def test_missing_unwanted_and_unlisted(lab: Lab, made: dict[str, Any]) -> None:
     of_acme = drift(lab, **estate, tenants=["acme"])["unlisted"]
     assert [vm["name"] for vm in of_acme] == ["db"]
     assert drift(lab, **estate, unlisted=False)["unlisted"] == []
-    assert any(line.startswith("acme/new: missing") for line in result["report"])
-    assert any("not in the estate; last task qmcreate" in line for line in result["report"])
+    lines = [line.split() for line in result["report"]]
+    assert ["+", "acme/new", "missing"] in lines
+    assert ["-", "acme/web"] in [line[:2] for line in lines]
+    stranger = next(at for at, line in enumerate(lines) if line[:2] == ["!", "globex/stray"])
+    assert lines[stranger][-4:] == ["not", "in", "the", "estate"]
+    assert lines[stranger + 1][:3] == ["last", "task", "qmcreate"]
 
 
 @pytest.mark.parametrize("chosen", [{"tenants": ["acme"]}, {}], ids=["of acme", "of all"])
@@ -261,7 +268,7 @@ def test_a_cluster_that_does_not_answer_is_unknown(lab: Lab) -> None:
     assert (report["drift"], report["complete"]) == (False, False)
     assert {vm["status"] for vm in report["vms"]} == {"unknown"}
     assert report["sites"][0]["reason"]
-    assert result["report"][1].startswith("unknown: the cluster: ")
+    assert result["report"][1].startswith("! the cluster  unknown: ")
 
 
 def test_an_unreadable_vm_is_named(lab: Lab, made: dict[str, Any]) -> None:
@@ -303,6 +310,7 @@ def test_a_hidden_vm_is_unknown(
     assert not result["drift"]["complete"]
 
 
+@pytest.mark.usefixtures("fast")
 def test_a_vm_may_be_on_a_node_that_does_not_answer(lab: Lab, made: dict[str, Any]) -> None:
     lab.simulator.steer("/settings", {"lag_s": 1000})
     fresh = {"name": "fresh", "node": "pve3"}
@@ -436,6 +444,14 @@ IMAGE: dict[str, Any] = {"cores": 1, "memory": 256, "tenant": "acme"}
 
 def test_a_source_that_is_not_visible_is_reported(lab: Lab) -> None:
     web = {"name": "web", "source": "debian-13", "full": True}
+    provision(lab, defaults=IMAGE, vms=[web])
+    misspelt: dict[str, Any] = {"defaults": IMAGE, "vms": [{**web, "source": "debian-31"}]}
+    cause = "source debian-31 is not visible (did you mean 'debian-13'?): it is misspelt"
+    assert cause in compared(lab, **misspelt, unlisted=False)["drift"]["vms"][0]["reason"]
+    (warning,) = lab.run("vms", **misspelt)["warnings"]
+    assert cause in warning
+    assert warning.endswith("Existing guests with it: web")
+    assert not lab.run("vms", **misspelt, remove=True, check=True).get("warnings")
     made = provision(lab, defaults=IMAGE, vms=[web])["web"]
     for source in ("debian-13", "9000"):
         estate = {"defaults": IMAGE, "vms": [{**web, "vmid": made["vmid"], "source": source}]}
@@ -524,6 +540,19 @@ def test_several_sites_of_which_one_is_dead(lab: Lab, munich: Lab) -> None:
     VALIDATOR.validate(both)
     assert not both["drift"]
     assert [row["site"] for row in both["sites"]] == ["berlin", "munich"]
+    # With the login of one site, and the guests without a site, which are at the site of the task.
+    more = [*estate["vms"], {"name": "other", "source": 9000}]
+    own = {**estate, "vms": more, "sites": [sites[0]], "unlisted": False}
+    for named, found in (
+        (["berlin"], ["web"]),
+        ([""], ["other"]),
+        (["", "berlin"], ["web", "other"]),
+    ):
+        one = run_module("drift_info", {**own, "of_sites": named})["drift"]
+        assert list(vms(one)) == found
+    assert "no site 'munich'" in run_module("drift_info", own)["msg"]
+    wrong = run_module("drift_info", {**own, "of_sites": ["munich"]})
+    assert "no site 'munich'" in wrong["msg"]
     dead = [sites[0], {**sites[1], "host": "https://127.0.0.1:1"}]
     result = run_module("drift_info", {"sites": dead, **estate, "retries": 1})
     assert not result.get("failed"), result
@@ -592,7 +621,7 @@ def test_containers_that_are_not_in_the_estate(lab: Lab) -> None:
     result = compared(lab, **nothing, containers=[])
     (row,) = result["drift"]["unlisted"]
     assert (row["name"], row["kind"], row["vmid"]) == ("ct710", "container", 710)
-    assert "acme/ct710 (710, pve1): not in the estate" in result["report"]
+    assert "! acme/ct710 (710, pve1)  not in the estate" in result["report"]
     both = drift(lab, vms=[], containers=[])["unlisted"]
     assert {row["vmid"] for row in both} == {710, 711}
 
@@ -664,7 +693,8 @@ def test_who_changed_a_storage_and_a_network(lab: Lab) -> None:
     assert (network["status"], network["last_task"]["type"]) == ("drifted", "srvreload")
     assert network["last_task"]["token"] == "fleet"
     lines = "\n".join(result["report"])
-    assert 'content: wanted ["iso"], actual ["backup", "iso"]' in lines
+    assert "~ storages media  content backup removed" in lines
+    assert "~ networks pve1   vmbr5 comments removed" in lines
     assert "logged in: root@pam at " in lines
 
 

@@ -19,7 +19,6 @@ from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.cluster.state import (
     fetch_cluster_state,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.run_info import KINDS
 from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.drill.find import (
     is_vmid_of_copy,
 )
@@ -295,6 +294,8 @@ def test_an_interrupted_drill_is_cleaned_up_by_the_next(lab: Lab, web: dict[str,
     copy = start(lab, first)["guests"][0]["copy_vmid"]
     second = plan(lab)
     assert [one["vmid"] for one in second["copies"]] == [copy]
+    assert f"is a copy of drill {first['run']}" in second["report"][-2]
+    assert "older than abandoned_after" in second["report"][-2]
     # the copy of a drill that may still run is not touched
     assert not remove(lab, second["run"])["changed"]
     result = remove(lab, second["run"], abandoned_after="0s")
@@ -445,7 +446,7 @@ def test_a_copy_that_is_still_restored_is_named_and_then_removed(
     assert lab.simulator.writes() == []
     # A few runs choose among the same VMIDs, and wait for this restore too.
     copy = planned["rounds"][0][0]["copy_vmid"]
-    cluster = fetch_cluster_state(lab.client, KINDS)
+    cluster = fetch_cluster_state(lab.client)
     runs = (f"{number:06x}" for number in range(100))
     stranger = next(
         run for run in runs if not is_vmid_of_copy(cluster, copy, run, (900000, 909999))

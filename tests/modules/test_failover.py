@@ -44,6 +44,11 @@ def munich(munich: Lab) -> Lab:
 @pytest.fixture
 def web(vienna: Lab, munich: Lab) -> dict[str, Any]:
     """A VM at the first site with a start order, and a container; both have archives at both."""
+    return guests_of_vienna(vienna, munich)
+
+
+def guests_of_vienna(vienna: Lab, munich: Lab) -> dict[str, Any]:
+    """Make these guests and return the VM."""
     nics = [{"bridge": "vmbr0", "vlan": 20, "ip": "10.1.0.7/24", "gateway": "10.1.0.1"}]
     servers = ["10.1.0.53", "9.9.9.9"]
     cloud: dict[str, Any] = {
@@ -137,6 +142,20 @@ def test_guests_come_up_mapped_and_in_start_order(
     assert len(munich.simulator.log()) <= 16
 
 
+def test_the_mac_address_of_a_container_is_part_of_the_plan(
+    vienna: Lab, munich: Lab, web: dict[str, Any]
+) -> None:
+    """A restored container gets another MAC address, which the failover replaces by its own
+    (pve-container: LXC/Create.pm, restore_configuration).
+    """
+    stop(vienna, web)
+    given = options(vienna, munich)
+    foreseen = munich.run("failover", check=True, **given)
+    made = munich.run("failover", **given)
+    assert made["plan"] == made["done"] == foreseen["plan"]
+    assert any(step.startswith("Set net0 on container 'box'") for step in made["done"])
+
+
 def dead(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options with a first site that does not answer."""
     vienna = {**given["sites"][0], "host": "https://127.0.0.1:9", "retries": 1}
@@ -193,7 +212,10 @@ def test_every_problem_is_named_at_once(vienna: Lab, munich: Lab, web: dict[str,
     assert "bridge or VNet vmbr77 is not here" in text
     assert "'10.1.0.7/24' of net0 is in no network of addresses" in text
     assert "container 'box'" in text
-    assert all(one in found["msg"] for one in problems)
+    lines = found["report"]
+    assert sum(line.startswith("! acme/web ") for line in lines) == 1
+    assert all(any(one[-25:] in line for line in lines) for one in problems)
+    assert "other problems" in found["msg"]
 
 
 def test_room_and_quota_count_for_all_guests_together(
@@ -359,7 +381,55 @@ def test_the_way_back(vienna: Lab, munich: Lab, web: dict[str, Any]) -> None:
     assert f"{archive} is newer" in found["msg"]
 
 
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("rehearsal", [False, True])
+def test_a_failover_without_an_archive_fails(
+    vienna: Lab, munich: Lab, *, check: bool, rehearsal: bool
+) -> None:
+    """A storage without archives must not look like a site whose guests are all up."""
+    back_up(vienna, do(vienna, "vm", name="old", **WEB)["vm"])
+    (row,) = [one for one in vienna.simulator.ask("GET", "/volumes") if "backup/" in one["volid"]]
+    past = {**row, "ctime": row["ctime"] - 3600, "new": True}
+    munich.simulator.steer("/volumes/pve1", past)
+    given = options(vienna, munich, rehearsal=rehearsal, lost=True)
+    result = munich.run("failover", check=check, **given | {"storages": ["local"]})
+    assert result["failed"], result
+    assert "no archive of a guest is visible on local" in result["msg"]
+    assert "storages and max_age" in result["msg"]
+    result = munich.run("failover", check=check, **given, max_age="30m")
+    assert result["failed"], result
+    assert "its newest archive is from" in result["msg"]
+
+
 @pytest.mark.usefixtures("fast", "web")
+@pytest.mark.parametrize("exclude", ["names", "numbers"])
+def test_a_failover_whose_guests_are_all_excluded_warns(
+    vienna: Lab, munich: Lab, exclude: str
+) -> None:
+    rows = vienna.client.get("cluster", "resources", type="vm")
+    key = "name" if exclude == "names" else "vmid"
+    left_out = [str(row[key]) for row in rows if row["name"] in ("web", "box")]
+    result = munich.run("failover", **options(vienna, munich, exclude=left_out, lost=True))
+    assert not result.get("failed"), result
+    assert result["guests"] == []
+    assert [text for text in result["warnings"] if text.startswith("No guest comes up")]
+
+
+def test_a_restored_guest_is_not_of_an_older_image_of_itself(
+    vienna: Lab, munich: Lab, web: dict[str, Any]
+) -> None:
+    """The marker of a restored guest has the VMID in its archive, which is not a template."""
+    stop(vienna, web)
+    assert not munich.run("failover", **options(vienna, munich, vms=["web"])).get("failed")
+    templates = munich.client.get("cluster", "resources", type="vm")
+    source = next(row["name"] for row in templates if row["template"] and row["type"] == "qemu")
+    estate: dict[str, Any] = {"vms": [{"name": "web", "tenant": "acme", "source": source}]}
+    (row,) = do(munich, "vms", **estate)["vms"]
+    assert row["older_image"] is None, row
+
+
+@pytest.mark.usefixtures("web")
 def test_a_restore_that_outlasts_its_time_limit_is_a_change(vienna: Lab, munich: Lab) -> None:
     """The restore runs on after the task has failed, and its guest appears later."""
     for vm in vienna.client.get("cluster", "resources", type="vm"):
@@ -373,3 +443,36 @@ def test_a_restore_that_outlasts_its_time_limit_is_a_change(vienna: Lab, munich:
     assert result["failed"]
     assert "the task still runs" in result["msg"]
     assert result["changed"]
+
+
+def test_a_container_of_an_architecture_that_the_site_lacks_is_refused(
+    vienna: Lab, munich: Lab, web: dict[str, Any]
+) -> None:
+    """The programs of a container run on the CPU of its node, without emulation."""
+    stop(vienna, web)
+    box = container(vienna, node="pve3", hostname="arm", tags="tenant_acme", arch="arm64")
+    back_up(vienna, box)
+    share_archives(vienna.simulator, munich.simulator)
+    given = options(vienna, munich, vms=["arm"])
+    munich.simulator.reset_log()
+    for check in (True, False):
+        result = munich.run("failover", check=check, **given)
+        assert "its architecture is x86_64, and the guest needs aarch64" in result["msg"], result
+    assert munich.simulator.writes() == []
+    munich.simulator.steer("/nodes/pve3", {"arch": "aarch64"})
+    assert not munich.run("failover", **given).get("failed")
+    (row,) = [one for one in munich.simulator.ask("GET", "/containers") if one["running"]]
+    assert row["node"] == "pve3"
+
+
+def test_a_vm_with_a_device_of_its_node_is_refused(vienna: Lab, munich: Lab) -> None:
+    """A mapping of one site says nothing about the devices of another one."""
+    entry = {"id": "key", "map": ["node=pve1,id=0951:1666"]}
+    vienna.client.write("POST", "cluster", "mapping", "usb", data=entry)
+    made = do(vienna, "vm", name="usb", node="pve1", options={"usb0": "mapping=key"}, **WEB)["vm"]
+    back_up(vienna, made)
+    share_archives(vienna.simulator, munich.simulator)
+    munich.simulator.reset_log()
+    result = munich.run("failover", **options(vienna, munich))
+    assert "its option usb0 uses a device, a file or a program of its node" in result["msg"]
+    assert munich.simulator.writes() == []

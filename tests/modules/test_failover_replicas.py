@@ -77,6 +77,8 @@ def test_guests_of_a_lost_node_come_up_from_their_replicas(site: Lab) -> None:
         ("web", "up"),
     ]
     assert AGE <= made["recovery_point"] < AGE + 300
+    age = made["recovery_point"]
+    assert any(line.endswith(f", the oldest data is {age} s old") for line in made["report"])
     assert states(site) == {DB: (LEFT, True), WEB: (LEFT, True)}
     # the jobs copy the other way, and have the comment of their user
     back = (LEFT, LOST, "every night")

@@ -198,6 +198,7 @@ def test_a_lost_answer_moves_the_disk_once(lab: Lab, module: str, drop: str) -> 
 
 
 @pytest.mark.parametrize("module", KINDS)
+@pytest.mark.usefixtures("fast")
 def test_a_disk_that_neither_guest_has_is_not_a_success(lab: Lab, module: str) -> None:
     made(lab, module)
     change(lab, module, FROM, config={KINDS[module]["slot"]: None})

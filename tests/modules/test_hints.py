@@ -20,6 +20,7 @@ HINTS: list[tuple[str, dict[str, Any], str]] = [
     ("token", {"userid": "ops@pve", "name": "a"}, "(did you mean 'owner'?)"),
     ("storage_download", {"storage": "local", "content": "iso", "url": URL}, "source_url?"),
     ("volume", {"storage": "local", "content": "iso", "url": URL}, "source_url?"),
+    ("notification_endpoint", {"type": "webhook", "name": "w", "url": URL}, "webhook_url?"),
     ("node_network", {"node": "pve1", "interfaces": [PORTS]}, "'bridge_ports' or 'ovs_ports'"),
 ]
 
@@ -48,10 +49,10 @@ def test_the_password_of_a_user_is_not_silently_that_of_the_connection(lab: Lab)
     assert lab.run("user", check=True, name="new@pve", **login)["warnings"] == []
 
 
-def test_a_pool_that_is_missing_names_the_playbook_of_all_tenants(lab: Lab) -> None:
+def test_a_pool_that_is_missing_names_the_playbook_of_tenants(lab: Lab) -> None:
     result = lab.run("vm", check=True, name="new", pool="acmee", disks=[{"size": 1}])
     assert "(did you mean 'acme'?)" in result["msg"]
-    assert "playbook pve.fleet.tenant creates the pools of all tenants" in result["msg"]
+    assert "playbook pve.fleet.tenant creates a tenant with its pool" in result["msg"]
 
 
 def test_groups_of_an_old_cluster_file_name_the_key_and_the_way(lab: Lab) -> None:
