@@ -151,7 +151,7 @@ def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
     made = images.vm(**wanted, state="started", full=True)["vm"]
     before = images.config(made)
     image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
-    refused = images.refused(**wanted, state="started", replace_image=True)
+    refused = images.refused(**wanted, state="present", replace_image=True)
     assert "Set state=stopped" in refused["msg"]
     unsized = {**wanted, "disks": [], "state": "stopped", "replace_image": True}
     assert "scsi0 has 4G, the image has 3G" in images.refused(**unsized)["msg"]
@@ -175,6 +175,37 @@ def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
     assert f"image={NAME}:{OLD} -->" in config["description"]
     assert config["scsi1"] == before["scsi1"]
     assert {"unused0", "unused1"} < config.keys()
+
+
+def test_a_running_vm_is_stopped_for_another_image_and_started_again(
+    images: Lab, name: str
+) -> None:
+    wanted: dict[str, Any] = {"name": name, "source": NAME, "node": "pve2", "state": "started"}
+    images.vm(**wanted, full=True)
+    image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
+    foreseen = images.vm(**wanted, replace_image=True, check=True)
+    images.simulator.fault(method="POST", path="/status/start$", status=500, message="broken")
+    assert images.run("vm", **wanted, replace_image=True)["failed"]
+    images.simulator.clear_faults()
+    done = images.vm(**wanted, replace_image=True)
+    assert done["vm"]["status"] == "running"
+    first, *_others, last = foreseen["plan"]
+    assert (first.split()[0], done["done"][-1]) == ("Shut", last)
+    assert not images.vm(**wanted, replace_image=True)["changed"]
+
+
+def test_a_vm_whose_notes_were_not_written_is_not_stopped_again(images: Lab, name: str) -> None:
+    """The run ended after the start and before the note of the image."""
+    wanted: dict[str, Any] = {"name": name, "source": NAME, "node": "pve2", "state": "started"}
+    images.vm(**wanted, full=True)
+    image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
+    images.simulator.fault(method="PUT", path="/config$", status=500, message="broken")
+    assert images.run("vm", **wanted, replace_image=True)["failed"]
+    images.simulator.clear_faults()
+    images.simulator.reset_log()
+    assert images.vm(**wanted, replace_image=True)["changed"]
+    assert {row["path"].rpartition("/")[2] for row in images.simulator.writes()} == {"config"}
+    assert not images.vm(**wanted, replace_image=True)["changed"]
 
 
 def test_an_image_whose_templates_cannot_be_cloned_is_refused(images: Lab, name: str) -> None:

@@ -93,6 +93,30 @@ def test_a_vm_is_filtered_before_it_starts(lab: Lab) -> None:
     assert lab.simulator.writes() == []
 
 
+def test_an_approved_plan_isolates_its_guest_and_nothing_else(lab: Lab, tmp_path: Path) -> None:
+    """The requests of the isolation are planned from the firewall that the new guest has."""
+    login = token(lab)
+    place = str(tmp_path / "plan.json")
+
+    def options(address: str) -> dict[str, Any]:
+        nics = [{"network": "front", "ip": f"10.50.0.{address}/24"}]
+        return {**login, "source": "debian-13", "vms": [{"name": "app1", "nics": nics}]}
+
+    do(lab, "vms", check=True, plan_file=place, **options("7"))
+    other = lab.run("vms", apply_plan=place, **options("8"))
+    assert other["failed"]
+    result = do(lab, "vms", apply_plan=place, **options("7"))
+    assert result["changed"]
+    found = firewall_of(lab, "qemu", "app1")
+    assert found["sets"] == {"ipfilter-net0": ["10.50.0.7"]}
+    assert found["rules"] == [("group", GROUP, 1)]
+    do(lab, "firewall", scope="guest", name="app1", options={"enable": False})
+    lab.simulator.reset_log()
+    again = do(lab, "vms", apply_plan=place, **options("7"))
+    assert again["changed"]
+    assert {row["path"].rpartition("/")[2] for row in lab.simulator.writes()} == {"options"}
+
+
 def test_a_changed_address_and_a_disabled_firewall_are_repaired(lab: Lab) -> None:
     own = {**token(lab), "name": "app1"}
     nics = [{"network": "front", "ip": "10.50.0.7/24"}]
@@ -185,3 +209,31 @@ def test_a_firewall_that_is_switched_off_is_refused(lab: Lab) -> None:
     nics = [{"network": "front", "firewall": False}]
     error = refused(lab, "vm", **token(lab), name="app1", source="debian-13", nics=nics)
     assert "network 'front' is isolated, and firewall is false" in str(error)
+
+
+@pytest.mark.parametrize("node", [{}, {"node": "pve1"}])
+def test_a_misspelt_network_is_named_as_the_tenant_wrote_it(lab: Lab, node: dict[str, str]) -> None:
+    nics = [{"network": "fornt", "ip": "dhcp"}]
+    options = {**token(lab), **node, "name": "app1", "source": "debian-13", "nics": nics}
+    result = refused(lab, "vm", **options)
+    assert result["error"]["reason"] == "unknown network"
+    assert "'fornt'" in result["msg"]
+    assert "create the network with playbook pve.fleet.tenant" in result["msg"]
+    if not node:
+        assert vnet_id("tenant_initech", "fornt") not in result["msg"]
+
+
+def test_a_guest_that_a_login_may_not_see_is_not_taken_for_removed(lab: Lab) -> None:
+    """The token of another tenant sees neither the guests nor the pool of the estate."""
+    estate: dict[str, Any] = {"vms": [{"name": "app1", "tenant": "initech", "source": "debian-13"}]}
+    estate["tenant_settings"] = {"initech": {"pool": "initech"}}
+    own = made(lab, "initech")
+    do(lab, "vms", **estate, **own)
+    foreign = made(lab, "hooli")
+    result = refused(lab, "vms", **estate, **foreign, remove=True)
+    hidden = "hides it from a login without VM.Audit on /vms, or VM.Audit on /pool/initech"
+    assert hidden in result["msg"]
+    assert result["summary"]["failed"] == 1
+    assert do(lab, "vms", **estate, **own, remove=True)["changed"]
+    assert not do(lab, "vms", **estate, **own, remove=True)["changed"]
+    assert not do(lab, "vms", vms=estate["vms"], **own, remove=True)["changed"]

@@ -77,7 +77,7 @@ def test_storage_that_cannot_be_read_is_a_warning(unused: Lab) -> None:
 
 def test_requests(unused: Lab) -> None:
     """One more request for a template, none for a VM. A removal that is not refused also reads the
-    privileges, and the configuration of each other guest.
+    privileges, and the configuration and the snapshots of each other guest.
     """
     lab = unused
     make(lab)
@@ -86,10 +86,8 @@ def test_requests(unused: Lab) -> None:
         lab.simulator.reset_log()
         lab.run("vm", name=name, state="absent", check=True)
         paths = [row["path"] for row in lab.simulator.log()]
-        own = f"/qemu/{vmid}/pending"
-        return sum(
-            path.endswith(own) or not path.endswith(("/permissions", "/pending")) for path in paths
-        )
+        own, others = f"/qemu/{vmid}/pending", ("/permissions", "/pending", "/snapshot")
+        return sum(path.endswith(own) or not path.endswith(others) for path in paths)
 
     vmids = {row["name"]: row["vmid"] for row in lab.client.get("cluster", "resources", type="vm")}
     assert reads("golden", vmids["golden"]) == reads("clone0", vmids["clone0"]) + 1

@@ -20,7 +20,7 @@ import pytest
 
 from tests.cases import cases
 from tests.faults.world import World, read_world
-from tests.modules.estate_lab import open_lab
+from tests.modules.estate_lab import open_lab_of_processes
 from tests.modules.module_runner import run_module
 
 PROCESSES = 8
@@ -72,7 +72,7 @@ def work_for(connection: dict[str, Any], process: int, seconds: float) -> list[O
 @pytest.fixture(scope="module")
 def raced() -> Any:
     """The outcomes of all processes, and what is there before and after."""
-    with open_lab("--lag-s", "2") as lab:
+    with open_lab_of_processes("--lag-s", "2") as lab:
         before = read_world(lab)
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:

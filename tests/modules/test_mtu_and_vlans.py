@@ -93,11 +93,23 @@ def test_an_mtu_below_the_minimum_is_refused_for_virtio(lab: Lab) -> None:
 
 
 @MODULE
-@pytest.mark.parametrize("trunk", ["5000", "0", "4095", "20-10", "10-5000", "x", "1-2-3"])
+@pytest.mark.parametrize("trunk", ["5000", "0", "4095", "20-10", "10-5000", "x", "1-2-3", "", " "])
 def test_a_vlan_that_does_not_exist_is_refused(lab: Lab, module: str, trunk: str) -> None:
     nics = [{"bridge": "vmbr0", "trunks": ["10", trunk]}]
     text = refused(lab, module, **TASKS[module], nics=nics)["msg"]
     assert "is not a VLAN or a range of VLANs" in text
+
+
+@MODULE
+def test_zero_removes_the_vlan(lab: Lab, module: str) -> None:
+    """PVE takes 1 to 4094 (qemu-server: QemuServer/Network.pm, tag); without a tag there is no VLAN."""
+    done(lab, module, **TASKS[module], nics=[{"bridge": "vmbr0", "vlan": 7, "trunks": ["9"]}])
+    nics = [{"name": "net0", "bridge": "vmbr0", "vlan": 0, "trunks": []}]
+    done(lab, module, name="one", nics=nics)
+    written = lab.simulator.writes()[-1]["params"]["net0"]
+    assert "tag=" not in written
+    assert "trunks=" not in written
+    assert not lab.run(module, name="one", nics=nics)["changed"]
 
 
 @MODULE

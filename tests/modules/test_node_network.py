@@ -15,6 +15,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.net
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
+from tests.modules.module_runner import run_module
 
 NODE = "pve1"
 PATH = f"/nodes/{NODE}/network"
@@ -269,6 +270,7 @@ def test_a_node_that_does_not_answer_afterwards(lab: Lab) -> None:
     lab.simulator.fault(method="GET", path=f"{PATH}$", status=596, nth=3, times=None)
     failed = lab.run("node_network", **task(BRIDGE, answer_timeout=5))
     assert failed["error"]["reason"] == "no answer after the change"
+    assert failed["error"]["retryable"] is False
     assert "ifreload -a" in failed["msg"]
     assert failed["error"]["former"]
 
@@ -370,6 +372,15 @@ def test_the_own_path_can_be_changed_on_request(lab: Lab) -> None:
     change = task({"name": "vmbr0", "mtu": 1400}, allow_own_path=True)
     as_foreseen(lab, "node_network", **change)
     as_foreseen(lab, "node_network", **task({"name": "vmbr0", "comments": "Management"}))
+
+
+def test_an_address_of_another_node_of_the_site_is_refused(lab: Lab) -> None:
+    site = {"name": "berlin", **lab.connection, "other_hosts": ["10.88.0.5"]}
+    bridge = {**BRIDGE, "cidr": "10.88.0.5/24"}
+    failure = run_module("node_network", {"sites": [site], "node": NODE, "interfaces": [bridge]})
+    assert "10.88.0.5" in failure["msg"]
+    assert "the API" in failure["msg"]
+    assert lab.simulator.writes() == []
 
 
 def test_two_interfaces_of_one_name_are_refused(lab: Lab) -> None:

@@ -43,6 +43,7 @@ def test_endpoints(lab: Lab) -> None:
     assert "abc1" not in str(made)
     done(lab, "notification_endpoint", **SMTP, mode="starttls", server_port=587, disable=True)
     done(lab, "notification_endpoint", **SMTP, mode="tls", server_port=0, disable=False)
+    assert "port" not in lab.client.get("cluster", "notifications", "endpoints", "smtp", "company")
     made = done(lab, "notification_endpoint", **HOOK, headers={"X-A": "1, 2"}, body="{}")
     assert made["notification_endpoint"]["headers"] == {"X-A": "1, 2"}
     sent = lab.client.get("cluster", "notifications", "endpoints", "webhook", "chat")
@@ -113,7 +114,27 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "webhook_url",
         "option of type webhook",
     ),
-    ("notification_endpoint", {"type": "smtp", "name": "s1"}, "server", "server is required"),
+    (
+        "notification_endpoint",
+        {"type": "smtp", "name": "s1", "server": "smtp.example.com"},
+        "from_address",
+        "from_address is required",
+    ),
+    ("notification_endpoint", {"type": "sendmail", "name": "s1"}, "mailto", "no recipient"),
+    (
+        "notification_endpoint",
+        {"type": "sendmail", "name": "mail-to-root", "mailto_user": []},
+        "mailto",
+        "no recipient",
+    ),
+    ("notification_endpoint", {"type": "gotify", "name": "s1"}, "server", "server is required"),
+    # An u16 of Rust (proxmox-notify: endpoints/smtp.rs).
+    (
+        "notification_endpoint",
+        {**SMTP, "mailto": ["ops@example.com"], "server_port": 65536},
+        "server_port",
+        "65535",
+    ),
 ]
 
 

@@ -114,7 +114,8 @@ def test_texts_are_large_enough_on_a_page(
     style = f"margin: 0 {BESIDE // 2}px"
     page.write_text(f'<body style="{style}"><img src="{address}" style="max-width: 100%">')
     browser.open(page, width=width)
+    # An image has no width until it is drawn, which on a busy machine is after the page is loaded.
+    browser.wait("document.images[0].getBoundingClientRect().width > 0")
     shown = browser.evaluate("document.images[0].getBoundingClientRect().width")
-    assert shown > 0
     assert browser.evaluate("document.images[0].naturalWidth") > 0
     assert smallest * shown / own_width >= SMALLEST_FONT

@@ -50,10 +50,7 @@ def test_the_result_says_why(place: Lab, name: str) -> None:
     assert made["placement"] == {
         "node": "pve3",
         "reasons": ["2 of 3 nodes fit", made["placement"]["reasons"][1]],
-        "refused": {
-            "pve1": "placement.exclude names it",
-            "pve2": "it fits, but is none of the preferred nodes",
-        },
+        "refused": {"pve1": "placement.exclude names it", "pve2": "it fits, but is not preferred"},
     }
     assert made["placement"]["reasons"][1].startswith("least_used: ")
     again = place.vm(name=name, **BLANK, placement={"nodes": ["pve1"], "exclude": ["pve3"]})

@@ -554,11 +554,12 @@ def test_an_estate_names_what_it_needs(lab: Lab) -> None:
         ("privilege", "VM.Allocate on /pool/acme"),
         ("privilege", "VM.PowerMgmt on /pool/acme"),
         ("privilege", "Datastore.AllocateSpace on /storage/ceph"),
+        ("privilege", "Datastore.Audit on /storage/ceph"),
         ("privilege", "SDN.Use on /sdn/zones/localnetwork/vmbr0"),
         ("privilege", "Mapping.Use on /mapping/usb/key"),
     ):
         assert expected in subjects, result["table"]
-    assert result["role_command"].startswith('pveum role add pve-fleet --privs "')
+    assert result["role_command"].startswith('pveum role add FleetEstate --privs "')
     assert "VM.Clone" in result["role_command"]
     assert result["role_command"] in result["table"][-1]
 

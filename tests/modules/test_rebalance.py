@@ -51,7 +51,8 @@ def test_a_preview_and_the_run_are_equal_and_a_second_run_changes_nothing(lab: L
     assert found["score_after"] < found["score_before"]
     by_node = [node for vmid, (node, _runs) in places(lab).items() if vmid > 300]
     assert {node: by_node.count(node) for node in set(by_node)} == {"pve1": 2, "pve2": 2, "pve3": 2}
-    assert not rebalance(lab)["changed"]
+    again = rebalance(lab)
+    assert (again["changed"], again["report"][-1]) == (False, "Done: nothing to do")
 
 
 def test_the_budget_of_moves_and_of_data(lab: Lab) -> None:
@@ -165,6 +166,9 @@ def test_a_move_that_fails_is_named_and_the_others_are_made(lab: Lab) -> None:
     result = lab.run("rebalance", threshold=0)
     assert result["failed"]
     assert "301" in result["msg"]
+    made = len(result["rebalance"]["moves"]) - 1
+    assert result["report"][-1] == f"Done: {made} changed, 1 failed"
+    assert f"after {made} moves of" in result["report"][-2]
     assert [place for vmid, place in places(lab).items() if vmid > 301].count(("pve2", True)) < 5
 
 
@@ -178,6 +182,32 @@ def test_the_next_run_waits_for_running_moves(lab: Lab) -> None:
     rebalance(lab)
     by_node = [node for vmid, (node, _runs) in places(lab).items() if vmid > 300]
     assert sorted(map(by_node.count, ("pve1", "pve2", "pve3"))) == [2, 2, 2]
+
+
+def test_a_move_that_outlasts_the_task_is_named_and_nothing_else_moves(lab: Lab) -> None:
+    populate(lab)
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=3000"})
+    started = {"target": "pve1", "online": 1}
+    lab.client.write("POST", "nodes", "pve2", "qemu", 301, "migrate", data=started)
+    lab.simulator.reset_log()
+    result = lab.run("rebalance", threshold=0, task_timeout=10)
+    assert result["error"]["reason"] == "moves in progress"
+    assert "guest 301 is being moved" in result["msg"]
+    assert lab.simulator.writes() == []
+
+
+def test_a_move_that_the_ha_manager_has_not_started_yet_counts(lab: Lab) -> None:
+    """The task hamigrate only leaves a command: the manager sets the state and moves the guest in
+    its next rounds. Source: pve-ha-manager, PVE/HA/Manager.pm, change_service_state.
+    """
+    populate(lab)
+    lab.client.write("POST", "cluster", "ha", "resources", data={"sid": "vm:301"})
+    lab.simulator.steer("/settings", {"task_ms": "ha=3000"})
+    started = {"target": "pve1", "online": 1}
+    lab.client.write("POST", "nodes", "pve2", "qemu", 301, "migrate", data=started)
+    lab.simulator.steer("/settings", {"task_ms": "ha=0"})
+    result = lab.run("rebalance", threshold=0, task_timeout=10)
+    assert "HA resource vm:301 is being moved" in result["msg"]
 
 
 def test_a_wrong_option_is_refused_before_any_write(lab: Lab) -> None:

@@ -185,3 +185,77 @@ def test_a_container_whose_root_would_have_no_storage_is_refused(
     container(lab, root, state=state)
     text = refused(lab, "container", name="one", node="pve2")["msg"]
     assert f"node pve2 lacks storage {root} (rootfs)" in text
+
+
+# Storages of the source on node pve1, disks of its clone on node pve2, and the kinds of steps.
+CLONES: list[tuple[tuple[str, ...], tuple[str, ...], list[str]]] = [
+    (("local-lvm",), (), ["Clone", "Migrate"]),
+    (("local-lvm",), ("ceph",), ["Clone", "Migrate"]),
+    (("local-lvm", "ceph"), ("ceph", "local-lvm"), ["Clone", "Move", "Move", "Migrate"]),
+    (("ceph",), ("two-a",), ["Clone", "Move"]),
+    (("ceph", "ceph"), ("two-a", "two-b"), ["Clone", "Move", "Move"]),
+    (("nas-one",), ("ceph",), ["Clone"]),
+    (("nas-one", "ceph"), ("ceph",), ["Clone"]),
+]
+
+
+def cloned(storages: tuple[str, ...], **options: Any) -> dict[str, Any]:
+    task = {"source": "golden", "full": True, "node": "pve2", **options}
+    return {**task, "disks": disks(*storages)} if storages else task
+
+
+@pytest.mark.parametrize(("present", "wanted", "kinds"), CLONES, ids=str)
+def test_a_clone_on_another_node_than_its_source(
+    lab: Lab, present: tuple[str, ...], wanted: tuple[str, ...], kinds: list[str]
+) -> None:
+    """Source: qemu-server, API2/Qemu.pm, clone_vm: a clone with local volumes stays beside its
+    source.
+    """
+    rows = [{"size": 1, "storage": storage} for storage in present]
+    lab.vm(name="golden", node="pve1", memory="128M", disks=rows, state="template")
+    steps = moved(lab, "vm", **cloned(wanted))
+    assert [step.partition(" ")[0] for step in steps[:-1]] == kinds
+    found = storages(lab, "vm", *(f"scsi{slot}" for slot in range(len(wanted))))
+    assert found == list(wanted)
+
+
+@pytest.mark.parametrize(
+    ("present", "options", "text"),
+    [
+        (("local-lvm",), cloned(("two-a",)), "node pve1 lacks storage two-a"),
+        (("local-lvm", "local-lvm"), cloned(("ceph", "two-a")), "node pve1 lacks storage two-a"),
+        (("nas-one",), cloned(()), "node pve2 lacks storage nas-one"),
+        (("nas-one",), cloned((), full=False), "node pve2 lacks storage nas-one"),
+        (("nas-one",), cloned(("two-a",)), "node pve2 lacks storage nas-one"),
+        (
+            ("local-lvm",),
+            cloned((), disks=[{"name": "scsi5", "size": 1, "storage": "two-a"}]),
+            "node pve1 lacks storage two-a",
+        ),
+        (
+            ("local-lvm",),
+            cloned((), cloud_init={"storage": "two-a", "user": "x"}),
+            "node pve1 lacks storage two-a",
+        ),
+    ],
+    ids=str,
+)
+def test_a_clone_whose_node_lacks_a_storage_on_its_way_is_refused(
+    lab: Lab, present: tuple[str, ...], options: dict[str, Any], text: str
+) -> None:
+    rows = [{"size": 1, "storage": storage} for storage in present]
+    lab.vm(name="golden", node="pve1", memory="128M", disks=rows, state="template")
+    assert text in refused(lab, "vm", name="one", **options)["msg"]
+
+
+def test_a_clone_of_a_container_with_a_local_mount_on_another_node(lab: Lab) -> None:
+    """Source: pve-container, API2/LXC.pm, clone_vm."""
+    container(lab, "local-lvm", "ceph")
+    task: dict[str, Any] = {"name": "copy", "source": "one", "node": "pve2"}
+    wanted = {**task, "rootfs": {"storage": "two-a"}}
+    assert "lacks storage two-a" in refused(lab, "container", **wanted)["msg"]
+    foreseen = lab.run("container", check=True, **task)
+    done = lab.run("container", **task)
+    assert not done.get("failed"), done["msg"]
+    assert (foreseen["plan"], foreseen["diff"]) == (done["plan"], done["diff"])
+    assert done["container"]["node"] == "pve2"

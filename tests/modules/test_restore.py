@@ -70,6 +70,7 @@ def test_the_newest_archive_becomes_a_new_guest(lab: Lab, web: dict[str, Any]) -
     assert lab.simulator.writes() == []
     result = restore(lab, **task)
     assert result["archive"]["volume"] == archive
+    assert "notes" not in result["archive"]
     assert foreseen["plan"] == result["plan"] == result["done"]
     assert foreseen["diff"] == result["diff"]
     copy = result["guest"]
@@ -386,3 +387,27 @@ def test_a_copy_is_in_the_pool_of_the_original(lab: Lab, web: dict[str, Any]) ->
     taken = {"vmid": web["vmid"], "name": "other", "tags": "tenant_globex", "pool": "globex"}
     lab.client.task("POST", "nodes", web["node"], "qemu", data=taken)
     assert pool(copied(new_name="web4")) is None
+
+
+def test_a_copy_does_not_name_the_firmware_disk_of_the_original(lab: Lab) -> None:
+    """Without OVMF an EFI disk is in no backup, and PVE keeps its line in the restored VM: only
+    C(backup=0) drops it (qemu-server: QemuConfig.pm, get_backup_volumes; QemuServer.pm,
+    restore_update_config_line). The copy would not start on another node.
+    """
+    vm = lab.vm(name="firm", node="pve1", disks=[{"size": 1, "storage": "ceph"}])["vm"]
+    disk = {"efidisk0": f"local-lvm:vm-{vm['vmid']}-disk-9,size=4M"}
+    volume = disk["efidisk0"].partition(",")[0]
+    do(lab, "volume", volume=volume, node="pve1", vmid=vm["vmid"], size="1G")
+    lab.simulator.ask("PUT", f"/vms/{vm['vmid']}", {"config": disk})
+    wanted: dict[str, Any] = {"archive": back_up(lab, vm), "new_name": "firm-copy"}
+    foreseen = lab.run("restore", check=True, **wanted, options={"state": "started"})
+    made = lab.run("restore", **wanted, options={"state": "started"})
+    assert not made.get("failed"), made["msg"]
+    assert foreseen["plan"] == made["plan"] == made["done"]
+    copy = lab.vm(name="firm-copy")["vm"]
+    assert "efidisk0" not in lab.config(copy)
+    assert lab.config(vm)["efidisk0"] == disk["efidisk0"]
+    assert not lab.run("restore", **wanted, options={"state": "started"})["changed"]
+    lab.vm(name="firm-copy", state="absent", force=True)
+    rows = lab.client.get("nodes", "pve1", "storage", "local-lvm", "content", vmid=vm["vmid"])
+    assert [row["volid"] for row in rows] == [volume]

@@ -74,6 +74,16 @@ def test_a_vm_is_overwritten_and_its_state_is_kept(lab: Lab, web: dict[str, Any]
     assert int(config(lab, kept["guest"])["memory"]) == 512
 
 
+def test_the_image_of_an_overwritten_vm_is_still_known(lab: Lab, web: dict[str, Any]) -> None:
+    """Its disks are those of the archive, and so is the image that they come from."""
+    mark = "<!-- pve.fleet: origin=9019 image=golden:1 -->"
+    path = ("nodes", web["node"], "qemu", web["vmid"], "config")
+    lab.client.write("PUT", *path, data={"description": mark})
+    back_up(lab, web)
+    restore(lab)
+    assert str(config(lab, web)["description"]).strip() == mark
+
+
 def test_a_running_vm_is_stopped_first_and_runs_again(lab: Lab, web: dict[str, Any]) -> None:
     do(lab, "vm", name="web", tenant="acme", state="started")
     assert "it runs" in rejected(lab, stop=False)["msg"]

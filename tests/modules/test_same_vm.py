@@ -251,6 +251,7 @@ def test_prune_removes_what_an_interrupted_run_left_without_a_tag() -> None:
         assert [vm["name"] for vm in foreseen["vms"]] == [vm["name"] for vm in pruned["vms"]]
 
 
+@pytest.mark.usefixtures("fast")
 def test_a_list_that_runs_again_beside_its_clones_makes_each_vm_once() -> None:
     """The first run gives up while Proxmox VE clones, two more begin at once."""
     with open_lab("--lag-s", "10", "--task-ms", "default=20,qmclone=3000") as lab:

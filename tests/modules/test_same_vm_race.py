@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cases import repeated
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab, open_lab_of_processes
 from tests.modules.race_lab import NODES, check_round, race
 
 PROCESSES, NAMES = 4, 5
@@ -26,7 +26,7 @@ BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "2
 
 @pytest.fixture(scope="module")
 def stale() -> Iterator[Lab]:
-    with open_lab("--lag-s", "10", "--task-ms", "default=100,qmclone=400") as lab:
+    with open_lab_of_processes("--lag-s", "10", "--task-ms", "default=100,qmclone=400") as lab:
         yield lab
 
 
@@ -71,7 +71,7 @@ def test_each_vm_is_made_once_also_with_numbers_that_were_just_freed(
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_twenty_rounds_on_a_cluster_as_slow_as_a_real_one() -> None:
-    with open_lab("--lag-s", "10", "--task-ms", "default=300,qmclone=1000") as lab:
+    with open_lab_of_processes("--lag-s", "10", "--task-ms", "default=300,qmclone=1000") as lab:
         for number in range(20):
             state = "started" if number % 2 else "present"
             # Every second round has the names, and so the numbers, of the round before.

@@ -133,6 +133,14 @@ def test_the_result_of_the_info_module_changes_nothing(lab: Lab) -> None:
     assert len(lab.simulator.log()) <= 8
 
 
+def test_an_item_with_separators_is_the_list_that_pve_stores(lab: Lab) -> None:
+    """PVE splits such a text (pve-common: JSONSchema.pm, check_prop and split_list)."""
+    zone = {"name": "wide", "type": "vxlan", "peers": ["10.0.0.1 ", "10.0.0.3;10.0.0.2"]}
+    converge(lab, zones=[{**zone, "nodes": ["pve2,pve1"]}])
+    rows = lab.client.get("cluster", "sdn", "zones")
+    assert [row["peers"] for row in rows] == ["10.0.0.1,10.0.0.2,10.0.0.3"]
+
+
 def test_addresses_that_the_ipam_gave_out_are_listed_and_keep_their_subnet(lab: Lab) -> None:
     """The first address of the range goes to the NIC, and the gateway has its own row. Proxmox VE
     refuses the removal in the middle (pve-network: Ipams/PVEPlugin.pm, del_subnet).
@@ -216,7 +224,21 @@ def test_each_type_of_zone_is_created(lab: Lab) -> None:
             },
             "DHCP range 10.4.0.1 to 10.4.0.2",
         ),
+        (
+            {
+                "subnets": [
+                    {
+                        **NET,
+                        "dhcp_ranges": [{"start_address": "10.40.0.1,a=b", "end_address": "::"}],
+                    }
+                ]
+            },
+            "is not valid for dhcp_ranges",
+        ),
         ({"exact": ["dns"]}, "dns is not set"),
+        ({"zones": [{"name": "teams", "mac": ""}]}, "PVE gives a zone without mac a new one"),
+        ({"fabric_nodes": [{"fabric": "", "node": "pve1"}]}, "no fabric or no node"),
+        ({"fabric_nodes": [{"fabric": "under", "node": ""}]}, "no fabric or no node"),
     ],
 )
 def test_mistakes_are_refused(lab: Lab, options: dict[str, Any], said: str) -> None:
@@ -386,6 +408,14 @@ def test_a_lock_that_was_not_released_is_taken_over(lab: Lab) -> None:
     require_free(lab)
 
 
+def test_the_token_of_a_lock_may_be_any_text(lab: Lab) -> None:
+    file = token_file(lab.client)
+    file.write("\u202eé")
+    file.close()
+    assert file.read() == "\u202eé"
+    file.remove()
+
+
 def test_a_directory_that_cannot_be_written_is_reported(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,6 +443,23 @@ def test_a_lost_answer_is_looked_after(lab: Lab, method: str, path: str, drop: s
     lab.simulator.clear_faults()
     require_free(lab)
     assert not do(lab, "sdn", **WHOLE)["changed"]
+
+
+def test_a_node_that_does_not_reload_is_reported(lab: Lab) -> None:
+    """Only the log of the task tells it (pve-network: API2/Network/SDN.pm)."""
+    refusal = "you need ifupdown2 to reload networking"
+    lab.simulator.fault(method="PUT", path="^/nodes/pve2/network$", message=refusal, status=500)
+    result = lab.run("sdn", **WHOLE)
+    assert result["failed"]
+    assert f"node pve2 ({refusal})" in result["msg"]
+    assert "zone teams on pve1" not in result["msg"]
+    assert result["changed"]
+    require_free(lab)
+    lab.simulator.clear_faults()
+    lab.simulator.steer("/nodes/pve3", {"online": False})
+    vnets = [{"name": "green", "state": "absent"}]
+    warnings = " ".join(do(lab, "sdn", vnets=vnets)["warnings"])
+    assert "Node pve3 did not reload its network: ssh: connect to host port 22" in warnings
 
 
 def test_an_interrupted_run_is_taken_over(

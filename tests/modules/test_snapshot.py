@@ -19,6 +19,7 @@ from unittest import mock
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import (
@@ -659,6 +660,7 @@ def test_a_lost_answer_makes_no_second_task(lab: Lab, options: dict[str, Any], d
     )
 
 
+@pytest.mark.usefixtures("fast")
 def test_a_node_that_is_down_stops_only_its_own(lab: Lab) -> None:
     here, there = machine(lab, node="pve1"), machine(lab, node="pve3")
     take(lab, there, "s1")
@@ -702,6 +704,36 @@ def test_the_tree(lab: Lab) -> None:
     assert rows["ram"]["vmstate_size"] > 0
     assert rows["root"]["vmstate_size"] is None
     assert shown["tenant"] == "tree"
+
+
+@pytest.mark.parametrize("kind", ["qemu", "lxc"])
+def test_snapshots_without_a_parent(lab: Lab, kind: str) -> None:
+    """PVE lists `parent` only if there is one. Two snapshots can be first ones, and the present
+    state can follow none (qemu-server: API2/Qemu.pm, snapshot_list; pve-container:
+    API2/LXC/Snapshot.pm, list; pve-guest-common: AbstractConfig.pm, snapshot_delete).
+    """
+    vmid = 29001 if kind == "lxc" else int(machine(lab)["vmid"])
+    if kind == "lxc":
+        add_container(lab, vmid, hostname="roots")
+    path = ("nodes", "pve1", kind, vmid, "snapshot")
+    of: dict[str, Any] = {"vmid": vmid}
+    for name in ("s1", "s2"):
+        lab.client.task("POST", *path, data={"snapname": name})
+    assert do(lab, **of, snapshot="s1", state="rolled_back")["changed"]
+    gone = do(lab, **of, snapshot="s1", state="absent")
+    assert gone["diff"]["after"]["current"]["parent"] is None
+    assert not any("parent" in row for row in lab.client.get(*path))
+    (shown,) = check(lab, "snapshot_info", **of)["vms"]
+    (one,) = shown["snapshots"]
+    assert (shown["current"], one["parent"], one["depth"]) == (None, None, 0)
+    time.sleep(1.1)  # snapshots have the second in which they were taken
+    assert do(lab, **of, snapshot="s3")["changed"]
+    assert [row.get("parent") for row in lab.client.get(*path)].count(None) == 2
+    assert do(lab, **of, snapshot="s2", state="rolled_back")["changed"]
+    assert not do(lab, **of, snapshot="s2", description="")["changed"]
+    assert do(lab, **of, state="absent", pattern="s*", keep=1)["changed"]
+    (shown,) = check(lab, "snapshot_info", **of)["vms"]
+    assert ([one["name"] for one in shown["snapshots"]], shown["current"]) == (["s3"], None)
 
 
 def test_a_number_with_another_name_is_refused(lab: Lab) -> None:

@@ -20,6 +20,7 @@ from tests.modules.estate_lab import Lab, open_lab
 
 FINGERPRINT = ":".join(["ab"] * 32)
 OFF = {"disable": True}
+DEBIAN = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
 BUILT_IN = ["ceph", "local", "local-lvm"]  # the storages of the demo cluster
 # A new storage of each type, and a change of it.
 TYPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -206,6 +207,8 @@ def test_another_type_or_a_fixed_option_is_refused(lab: Lab) -> None:
             "contradicts keep_all",
         ),
         ({"type": "dir", "path": "/x", "content_dirs": {"iso": "../../etc"}}, "is not a folder"),
+        ({"type": "dir", "path": "/x", "content_dirs": {"iso": "images."}}, "is not a folder"),
+        ({"type": "dir", "path": "/x", "content_dirs": {"iso": "a/b."}}, "is not a folder"),
         ({"type": "dir", "path": "/x", "max_protected_backups": "-2"}, "from -1 to"),
     ],
 )
@@ -325,6 +328,31 @@ def test_absent_names_the_users(lab: Lab) -> None:
     lab.client.write("DELETE", "cluster", "replication", f"{vm['vmid']}-0")
     lab.run("vm", name="user", state="absent")
     assert as_foreseen(lab, name="t1", state="absent")["storage"] is None
+
+
+@pytest.mark.parametrize("task", ["vzdump", "download"])
+def test_a_storage_that_a_running_task_may_use_is_not_removed(lab: Lab, task: str) -> None:
+    """No configuration names the storage of a backup or a download, and the task does not show it
+    (pve-manager: API2/Tasks.pm and Cluster.pm, tasks).
+    """
+    storage(lab, name="t1", type="dir", path="/srv/t1", content=["backup", "iso"])
+    vm = lab.vm(name="busy", node="pve1", disks=[{"size": "1G", "storage": "ceph"}])["vm"]
+    requests: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+        "vzdump": (("vzdump",), {"vmid": vm["vmid"], "storage": "t1"}),
+        "download": (
+            ("storage", "t1", "download-url"),
+            {"url": DEBIAN, "content": "iso", "filename": "late.iso"},
+        ),
+    }
+    path, data = requests[task]
+    lab.simulator.steer("/settings", {"task_ms": f"{task}=600000"})
+    upid = lab.client.write("POST", "nodes", "pve1", *path, data=data)
+    result = refused(lab, name="t1", state="absent")
+    lab.simulator.steer("/settings", {"task_ms": f"{task}=20"})
+    assert result["error"]["users"] == [f"perhaps task {upid} until it ends"]
+    lab.client.wait(upid)
+    lab.run("vm", name="busy", state="absent")
+    assert storage(lab, name="t1", state="absent")["changed"]
 
 
 def test_a_used_storage_is_removed_with_force(lab: Lab) -> None:

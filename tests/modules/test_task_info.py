@@ -157,6 +157,7 @@ def test_more_than_a_page(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tasks(lab, vmid=vm["vmid"], limit=3)) == 3
 
 
+@pytest.mark.usefixtures("fast")
 def test_a_node_that_is_down_leaves_the_others(lab: Lab) -> None:
     vm = machine(lab)
     lab.simulator.steer("/nodes/pve3", {"online": False})

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pages of drills and of plans in a real browser, on a narrow and on a wide screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.filter.drill_html import drill_html
+from ansible_collections.pve.fleet.plugins.filter.plan_text import plan_text
+from tests.modules.browser import Browser, open_browser
+from tests.modules.test_report_page import OUTSIDE
+from tests.unit.module_utils.drill.test_page import NODE, record
+from tests.unit.module_utils.drill.test_record import FAILED, PROVEN
+from tests.unit.module_utils.plans.test_show import plan_of
+
+VOLUME = "nas-of-the-second-site:backup/vzdump-qemu-100-2026_11_20-10_00_00.vma.zst"
+WHY = "No archive of VM 'db' was restored: there is none, and the next backup is in the night"
+# The words of figures that are on two lines.
+BROKEN_WORDS = """
+[...document.querySelectorAll('.num')].flatMap(cell => {
+  const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = []
+  while (texts.nextNode()) {
+    for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
+      const range = document.createRange()
+      range.setStart(texts.currentNode, word.index)
+      range.setEnd(texts.currentNode, word.index + word[0].length)
+      if (range.getClientRects().length > 1) found.push(word[0])
+    }
+  }
+  return found
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_drill(browser: Browser, tmp_path: Path, width: int) -> None:
+    proven = {**PROVEN, **NODE, "volume": VOLUME}
+    failed = {**FAILED, "vmid": 101, "name": "a-database-of-the-second-site", "msg": WHY}
+    page = tmp_path / "drill.html"
+    page.write_text(drill_html(record(proven, {**failed, "volume": VOLUME})), encoding="utf-8")
+    browser.open(page, width=width)
+    assert "not measured" in browser.evaluate("document.body.textContent")
+    assert browser.evaluate(BROKEN_WORDS) == []
+    assert browser.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_plan(browser: Browser, tmp_path: Path, width: int) -> None:
+    page = tmp_path / "plan.html"
+    page.write_text(plan_text(plan_of("web").render(), "html"), encoding="utf-8")
+    browser.open(page, width=width)
+    sizes = (
+        "[...document.querySelectorAll('svg text')].map(one => one.getBoundingClientRect().height)"
+    )
+    assert browser.evaluate(f"Math.min(...{sizes})") >= 13
+    assert browser.evaluate("document.documentElement.scrollWidth") == width
+    assert browser.evaluate(OUTSIDE) == []
