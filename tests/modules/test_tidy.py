@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.live import creation as making
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.estate.tidy import run as tidy
+from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import made
 
 MARKER = "<!-- pve.fleet: origin=9000 run=gone tenant=tenant_acme -->"
 DONE = "<!-- pve.fleet: origin=9000 -->"
@@ -289,3 +294,83 @@ def test_preflight_when_a_vm_cannot_be_read(quiet: Lab) -> None:
     (row,) = [row for row in result["checks"] if row["check"] == "unfinished"]
     assert (row["status"], row["detail"]) == ("unknown", "boom")
     assert result["unfinished"] == []
+
+
+def _fail_a_restore(lab: Lab, login: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Restore a guest to a new name, and stop the task by hand; return the failure."""
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=600000"})
+
+    def stop() -> None:
+        path = ("cluster", "tasks")
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            rows = [row for row in lab.client.get(*path) if row["type"] == "qmrestore"]
+            running = [row for row in rows if not row.get("endtime")]
+            if running:
+                lab.client.write("DELETE", "nodes", running[0]["node"], "tasks", running[0]["upid"])
+                return
+            time.sleep(0.05)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    result = lab.run("restore", **options, **login)
+    stopper.join()
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=20"})
+    assert result.get("failed"), result
+    return result
+
+
+def test_the_empty_vm_of_a_tenants_failed_restore_is_removed(
+    unused: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PVE puts a VM into its pool at the end of its restore, and a restore that fails leaves it empty
+    (qemu-server: QemuServer.pm, restore_vma_archive; API2/Qemu.pm, create_vm).
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    lab = unused
+    own: dict[str, Any] = {"tenant": "initech"}
+    operations = ["read", "operate", "provision", "backup"]
+    login = made(lab, "initech", storages=["ceph", "local"], operations=operations)
+    do(lab, "clone", name="web1", pool="initech", source="debian-13", **own, **login)
+    do(lab, "backup", name="web1", storage="local", **own)
+    restore = {"name": "web1", "new_name": "copy", **own}
+    failure = _fail_a_restore(lab, login, **restore)
+    (empty,) = (
+        row
+        for row in lab.simulator.ask("GET", "/vms")
+        if "scsi0" not in row["config"] and int(row["vmid"]) not in (9000, 9001)
+    )
+    vmid = int(empty["vmid"])
+    assert f"if VM {vmid} on node" in failure["msg"]
+    assert "an administrator removes it with module tidy" in failure["msg"]
+    do(lab, "restore", **restore, **login)
+    assert found(do(lab, "tidy", **own, **login)) == {}
+    foreseen = do(lab, "tidy", check=True, **own)
+    assert found(foreseen) == {vmid: ("restore", "remove")}
+    assert vmid in numbers(lab)
+    tidied = do(lab, "tidy", **own)
+    assert tidied["done"] == foreseen["plan"] == tidied["plan"]
+    assert vmid not in numbers(lab)
+    again = do(lab, "tidy", **own)
+    assert not again["changed"]
+    assert found(again) == {}
+
+
+def test_the_empty_vm_of_another_login_is_left_alone(
+    unused: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    lab = unused
+    made(lab, "initech")
+    do(lab, "vm", name="web1", tenant="initech", disks=[{"size": 1}])
+    do(lab, "backup", name="web1", storage="local", tenant="initech")
+    archive = lab.client.get("nodes", "pve1", "storage", "local", "content", content="backup")[0][
+        "volid"
+    ]
+    _fail = {"vmid": 777, "archive": archive}
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=600000"})
+    upid = lab.client.write("POST", "nodes", "pve1", "qemu", data=_fail)
+    lab.client.write("DELETE", "nodes", "pve1", "tasks", upid)
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=20"})
+    assert found(do(lab, "tidy", tenant="initech")) == {}
+    assert 777 in numbers(lab)

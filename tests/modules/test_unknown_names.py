@@ -49,6 +49,7 @@ SIMILAR = {
     "endpoint": ("mail-to-rot", "mail-to-root"),
     "acme_account": ("other", ""),
     "acme_plugin": ("standalne", "standalone"),
+    "ha_rule": ("rule11", "rule1"),
 }
 # Proxmox VE does not read the targets of datacenter.cfg any more (pve-cluster:
 # DataCenterConfig.pm).
@@ -66,6 +67,10 @@ VALUES = {
     "failover.networks": "vmbr0",
     "failover.storage_map": "local-lvm",
     "failover.pools": "acme",
+    "relocate.networks": "vmbr0",
+    "relocate.storage_map": "local-lvm",
+    "relocate.pools": "acme",
+    "relocate.replication_targets": "pve1",
 }
 # The former names in these tables, with a misspelt name and the meant name.
 FORMER = {
@@ -157,7 +162,7 @@ TASKS: dict[str, dict[str, Any]] = {
 # The last word of the name of an option that names something.
 NAMING = re.compile(
     r"(?:^|[._])(?:nodes?|pools?|storages?|storage_map|bridges?|vnet|network|tenants?|tags|exclude"
-    r"|vms|guests)$"
+    r"|vms|guests|placement|max_vms_per_node)$"
 )
 # Options with such a word that have neither key, as C(module.option), with the reason.
 OTHERS = {
@@ -170,7 +175,9 @@ OTHERS = {
     r"cluster\..*": "lists of options of other modules",
     r"cluster_options\.registered_tags": "its own object",
     r"tenant\.pool|storage\.(data_)?pool|sdn\.fabric_nodes": "created, or of Ceph or ZFS",
-    r"(audit_info|report_info)\.tenants": "descriptions of an estate, also of later tenants",
+    r"(audit_info|report_info|metrics|metrics_info)\.tenants": "descriptions of an estate, also of later tenants",
+    r"(vm|vms|clone|container)\.allowed\.storages": "the same at all sites of a tenant; an unknown name allows nothing",
+    r"vms\.site_placement(\.exclude)?": "names sites of the tenant, see test_site_choice.py",
     r"preflight_info\..*": "the module returns findings",
     r"(vms|drift_info)\.(vms|tenants)": "the list itself, and the tenants of the list",
     r"backup_job\.(vms|exclude)|pool\.vms": "VMIDs, with a warning or refusal of their own",
@@ -204,6 +211,10 @@ def with_name(options: Options, task: dict[str, Any], path: list[str], name: str
         if not options:
             task[first] = {name: 3} if first == "max_vms_per_node" else [name]
         return
+    if rest[0] == "*":
+        task[first] = {"acme": {}}
+        with_name({}, task[first]["acme"], rest[1:], name)
+        return
     inner = option.get("suboptions", {})
     if kind == "list":
         items = task.setdefault(first, [{}])
@@ -233,6 +244,8 @@ def site() -> Iterator[Lab]:
             assert not lab.run("backup", vmid=one["vmid"], storage="local").get("failed")
         assert not lab.run("vm", **gone | {"state": "absent"}).get("failed")
         lab.run("ha_resource", sid="vm:101")
+        rule: dict[str, Any] = {"name": "rule1", "type": "node-affinity", "nodes": ["pve1"]}
+        assert not lab.run("ha_rule", resources=["vm:101"], **rule).get("failed")
         zones = [{"name": "zone0", "type": "simple"}]
         assert not lab.run("sdn", zones=zones, vnets=[{"name": "front1", "zone": "zone0"}]).get(
             "failed"
@@ -303,7 +316,8 @@ def test_every_option_that_seems_to_name_something_is_declared() -> None:
         for path, _option in walk("", declared_options(module, DECLARATIONS)):
             label = f"{module}.{path}"
             is_other = any(re.fullmatch(pattern, label) for pattern in OTHERS)
-            if NAMING.search(label) and path not in known and not is_other:
+            is_known = any(f"{name}.".startswith(f"{path}.") for name in known)
+            if NAMING.search(label) and not is_known and not is_other:
                 undeclared.append(label)
     assert undeclared == []
 

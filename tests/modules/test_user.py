@@ -138,6 +138,14 @@ def test_refused_before_any_write(
     assert (error["category"], error["reason"]) == (category, reason)
 
 
+def test_a_refusal_says_what_was_not_done(lab: Lab) -> None:
+    refusal = refused(lab, "user", name="new@pve", groups=["nosuch"])
+    assert refusal["msg"].startswith("User 'new@pve' was not created: ")
+    do(lab, "user", name="new@pve")
+    refusal = refused(lab, "user", name="new@pve", groups=["nosuch"])
+    assert refusal["msg"].startswith("User 'new@pve' was not changed: ")
+
+
 def test_a_password_is_set_once_and_shown_nowhere(lab: Lab) -> None:
     made = as_foreseen(lab, "user", **ONE, user_password=PASSWORD)
     assert PASSWORD not in json.dumps({**made, "invocation": None})

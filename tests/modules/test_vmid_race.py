@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client i
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run as converge
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab, open_lab_of_processes
 
 VMS, PROCESSES = 50, 8
 DEFAULTS = {name: option.get("default") for name, option in vm_spec().items()}
@@ -64,7 +64,7 @@ def fifty_at_once(source: str | None) -> None:
     all_wanted = [
         {"name": f"race-{index}", "tenant": f"t{index % 3}", **what} for index in range(VMS)
     ]
-    with open_lab("--lag-s", "8", "--latency-ms", "20") as lab:
+    with open_lab_of_processes("--lag-s", "8", "--latency-ms", "20") as lab:
         outcomes = race(lab, all_wanted)
         assert [text for _name, _vm, _counts, text in outcomes if text] == []
         vms = {name: vm for name, vm, _counts, _text in outcomes if vm is not None}
@@ -105,7 +105,7 @@ def test_fifty_vms_from_eight_processes_again(source: str | None, turn: int) -> 
 
 def test_a_band_that_fills_up_while_they_run(name: str) -> None:
     """Twelve runs and ten numbers: ten VMs, and two errors that say so."""
-    with open_lab("--lag-s", "8", "--latency-ms", "5") as lab:
+    with open_lab_of_processes("--lag-s", "8", "--latency-ms", "5") as lab:
         all_wanted = [
             {"name": f"{name}-{index}", "vmid_range": [30000, 30009], **BLANK}
             for index in range(12)

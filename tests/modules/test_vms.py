@@ -231,6 +231,15 @@ def test_names_and_numbers_of_the_list_do_not_meet(quiet: Lab) -> None:
         assert error["reason"] in ("listed twice", "name taken")
 
 
+@pytest.mark.parametrize(
+    ("second", "reason"), [({"name": "c d"}, "name"), ({"name": "c", "memory": "-1"}, "several")]
+)
+def test_mistakes_have_their_common_reason(quiet: Lab, second: dict[str, Any], reason: str) -> None:
+    refused = quiet.run("vms", check=True, vms=[{"name": "a b"}, second])
+    assert [one["list"] for one in refused["error"]["vms"]] == ["vms", "vms"]
+    assert refused["error"]["reason"] == reason
+
+
 # -- carried out
 # ------------------------------------------------------------------------------------
 

@@ -207,6 +207,7 @@ def test_a_vm_that_left_the_pool_since_then_stays(estate: Lab) -> None:
     assert "in-pool" in names(estate)
 
 
+@pytest.mark.usefixtures("fast")
 def test_vms_of_a_dead_node_are_reported_and_stay(estate: Lab) -> None:
     rows = {row["name"]: row for row in estate.client.get("cluster", "resources", type="vm")}
     node = rows["web"]["node"]

@@ -245,7 +245,11 @@ def test_a_guest_whose_volume_another_guest_uses_is_not_removed(
     snapshots = ("nodes", "pve2", "lxc", THEIRS, "snapshot")
     lab.simulator.ask("PUT", path, {"config": {slot: f"{volume},mp=/y,size=1G"}})
     if "snapshot" in place:
+        lab.client.task("POST", *snapshots, data={"snapname": "first"})
         lab.client.task("POST", *snapshots, data={"snapname": "kept"})
+        # The present state then follows neither of them.
+        lab.client.task("POST", *snapshots, "first", "rollback")
+        lab.client.task("DELETE", *snapshots, "first")
         lab.simulator.ask("PUT", path, {"config": {slot: None}})
     item: dict[str, Any] = {"name": name, "state": "absent"}
     text = f"guest {THEIRS} uses one of its volumes as {place}"
