@@ -119,21 +119,6 @@ def test_a_failed_migration_starts_the_container_on_its_node(node: Client) -> No
     assert "lock" not in node.config(path)
 
 
-def test_a_container_is_not_moved_to_another_cluster(node: Client) -> None:
-    """API2/LXC.pm, remote_migrate_vm: the last check is the connection to the other cluster."""
-    path = make(node)
-    options = {
-        "target-endpoint": "apitoken=PVEAPIToken=root@pam!a=b,host=192.0.2.9",
-        "target-storage": "local",
-        "target-bridge": "vmbr0",
-    }
-    away = node.call("POST", f"{path}/remote_migrate", options)
-    assert (away.status, "192.0.2.9:8006" in away.reason) == (500, True)
-    node.ok("POST", f"{path}/status/start")
-    refused = node.call("POST", f"{path}/remote_migrate", options)
-    assert refused.reason == "can't migrate running container without --online or --restart"
-
-
 def test_a_tunnel_takes_a_number_until_it_is_over(node: Client) -> None:
     """API2/LXC.pm, mtunnel and mtunnelwebsocket."""
     path = make(node)

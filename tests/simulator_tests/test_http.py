@@ -49,6 +49,13 @@ def test_a_refusal_has_its_text_in_reason_and_message(
     assert answer.message.rstrip("\n") == reason
 
 
+def test_when_the_server_closes_a_connection(pve: Client) -> None:
+    """pve-http-server: AnyEvent.pm (keep_alive, response); pve-manager: Service/pveproxy.pm."""
+    assert pve.call("GET", "/nope").headers["Connection"] == "close"
+    closes = [pve.call("GET", "/version").headers.get("Connection") for _number in range(201)]
+    assert [at for at, word in enumerate(closes) if word == "close"] == [99, 199]
+
+
 def test_refused_parameters_are_named_one_by_one(pve: Client) -> None:
     answer = pve.call(
         "POST", "/nodes/pve1/qemu", {"vmid": 7, "cores": "many", "color": "red", "onboot": "yes"}

@@ -245,5 +245,5 @@ def test_a_node_that_cannot_reload_is_a_line_of_a_task_that_ends_with_ok(
     sim.steer("/nodes/pve2", {"online": False})
     upid = pve.put("/cluster/sdn")
     assert pve.wait(upid) == "OK"
-    command = "/usr/bin/pvesh set /nodes/pve2/network --regenerate-frr 0"
+    command = "pvesh set /nodes/pve2/network --regenerate-frr 0"
     assert f"command '{command}' failed: exit code 255" in pve.task_log(upid)
