@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.api import HANDLERS, Ctx, api
-from ..errors import ApiError
+from ..errors import ApiError, PveError
 from ..schema.formats import split_list
 from .sections import MODIFIED, SectionFile
 
@@ -95,6 +95,8 @@ class Section:
             text = f"Could not create {self.noun} '{name}', entity with the same name"
             raise ApiError(400, f"{text} already exists\n")
         _check_targets(file, p)
+        _check_port(p)
+        _check_recipients(self.kind, p)
         file.entries[name] = {**p, "type": self.kind}
 
     def update(self, ctx: Ctx, p: dict[str, Any]) -> None:
@@ -105,7 +107,9 @@ class Section:
         if digest and digest != file.digest:
             raise ApiError(400, f"{MODIFIED}\n")
         _check_targets(file, p)
+        _check_port(p)
         left = {key: value for key, value in entry.items() if key not in _names(delete)}
+        _check_recipients(self.kind, {**left, **p})
         file.entries[name] = {**left, **p}
 
     def delete(self, ctx: Ctx, p: dict[str, Any]) -> None:
@@ -118,6 +122,20 @@ class Section:
         del file.entries[name]
         if name in _BUILTIN:
             file.entries[name] = dict(_BUILTIN[name])
+
+
+def _check_recipients(kind: str, entry: dict[str, Any]) -> None:
+    """Refuse mails to no one (proxmox-notify: api/smtp.rs and api/sendmail.rs)."""
+    if kind in ("smtp", "sendmail") and not (entry.get("mailto") or entry.get("mailto-user")):
+        text = "must at least provide one recipient, either in mailto or in mailto-user\n"
+        raise ApiError(400, text)
+
+
+def _check_port(entry: dict[str, Any]) -> None:
+    """Refuse a port that is not an u16 (proxmox-notify: endpoints/smtp.rs)."""
+    port = int(entry.get("port", 0))
+    if not 0 <= port <= 65535:
+        raise PveError(f"invalid value: integer `{port}`, expected u16")
 
 
 def _names(delete: Any) -> list[str]:

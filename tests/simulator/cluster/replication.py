@@ -45,9 +45,13 @@ def _turn_if_stolen(cluster: Cluster, name: str, entry: dict[str, Any]) -> None:
 def run_job(ctx: Ctx, name: str, when: int, slots: list[str] | None = None) -> None:
     """Copy the volumes of the guest to the target, as the node of the guest does: each gets a
     snapshot with the name of the job and the time (ReplicationState.pm,
-    replication_snapshot_name). With `slots`, the run ends after these drives.
+    replication_snapshot_name). With `slots`, the run ends after these drives. The run of a job that
+    is marked for removal removes it (Replication.pm, replicate).
     """
     cluster, entry = ctx.cluster, _file(ctx).entries[name]
+    if entry.get("remove_job"):
+        del _file(ctx).entries[name]
+        return
     guest = cluster.guest(_guest_of(name))
     assert guest is not None
     for slot, volid in _volumes(ctx, guest):
@@ -147,6 +151,15 @@ def _check_volumes(ctx: Ctx, guest: Guest) -> None:
         found = True
     if not found:
         raise PveError("No replicatable volumes found")
+
+
+def drop_jobs(cluster: Cluster, vmid: int) -> None:
+    """Remove the jobs of a purged guest (ReplicationConfig.pm, remove_vmid_jobs)."""
+    file = cluster.sections.get("replication")
+    if file is not None:
+        file.entries = {
+            name: entry for name, entry in file.entries.items() if _guest_of(name) != vmid
+        }
 
 
 def may_join(ctx: Ctx, vmid: int, volid: str) -> bool:

@@ -41,8 +41,10 @@ def is_windows(conf: Mapping[str, Any]) -> bool:
 
 
 def clamp_cpuunits(text: str) -> str:
-    """The CPU weight, limited to the range of control groups of the first version."""
-    return str(max(2, int(text)))
+    """The CPU weight, limited to the range of control groups of version 2 (pve-common: CGroup.pm,
+    clamp_cpu_shares), which every supported release boots with.
+    """
+    return str(min(10000, int(text)))
 
 
 def check_vga(schema: Schema, text: str | None) -> None:

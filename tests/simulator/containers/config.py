@@ -259,6 +259,8 @@ class Change:
             )
 
     def _check_net(self, name: str, net: dict[str, str]) -> None:
+        if "mtu" in net and "bridge" not in net:  # pve-common: PVE/Network.pm, read_bridge_mtu
+            raise PveError("bridge '' does not exist")
         limit = self.ctx.cluster.nodes[self.container.node].mtu_of(net.get("bridge", ""))
         if int(net.get("mtu") or 0) > limit:
             raise PveError(f"{name}: MTU size '{net['mtu']}' is bigger than bridge MTU '{limit}'")

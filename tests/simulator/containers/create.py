@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from ..cluster.pools import add_to_pool
+from ..cluster.replication import drop_jobs
 from ..config.checks import check_key_lines, check_protection, check_volume_access
 from ..config.hardware import clamp_cpuunits
 from ..core.api import Ctx, api
@@ -436,6 +437,7 @@ def destroy(ctx: Ctx, p: dict[str, Any]) -> str:
             if p.get("purge"):
                 task.say(f"purging CT {vmid} from related configurations..")
                 drop_from_jobs(ctx.cluster, vmid)
+                drop_jobs(ctx.cluster, vmid)
                 if sid in ctx.cluster.ha_resources:
                     drop_resource(ctx.cluster, sid)
                     task.say(f"NOTE: removed CT {vmid} from HA resource configuration.")

@@ -5,6 +5,7 @@ Source: pve-container, API2/LXC.pm (migrate_vm) and LXC/Migrate.pm.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ..core.api import Ctx, api
@@ -23,6 +24,7 @@ from .config import check_lock
 from .power import launch, stop
 
 BASE = "/nodes/{node}/lxc/{vmid}/migrate"
+_INTERRUPTED = "interrupted by signal"
 _MOVABLE = ("dir", "zfspool", "lvmthin", "lvm", "btrfs")
 
 
@@ -162,12 +164,13 @@ class _Migration:
             stop(ctx, container)
         try:
             await self._move()
-        except PveError as error:
-            self._clean_up(error)
+        except (PveError, asyncio.CancelledError) as error:
+            text = error.text if isinstance(error, PveError) else _INTERRUPTED
+            self._clean_up(text)
             if ran:
                 self._log("start container on source node")
                 launch(ctx, container)
-            raise
+            raise PveError(text) from None
         if ran:
             self._log("start container on target node")
             launch(ctx, container)
@@ -187,11 +190,11 @@ class _Migration:
         container.conf.pop("lock", None)
         ctx.cluster.write(container)
 
-    def _clean_up(self, error: PveError) -> None:
-        """Remove the lock of a move that failed (LXC/Migrate.pm, phase1_cleanup and
-        final_cleanup).
+    def _clean_up(self, error: str) -> None:
+        """Remove the lock of a move that failed or was interrupted by a signal (pve-guest-common:
+        AbstractMigrate.pm, migrate; LXC/Migrate.pm, phase1_cleanup and final_cleanup).
         """
-        self._log(f"ERROR: {error.text}")
+        self._log(f"ERROR: {error}")
         self._log("aborting phase 1 - cleanup resources")
         self._log("start final cleanup")
         self.container.conf.pop("lock", None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from .locks import LockTable
 from .state import Cluster
 
 if TYPE_CHECKING:
+    from aiohttp.web import WebSocketResponse
+
     from ..upkeep.scheduler import Scheduler
     from .tasks import Work
 
@@ -30,12 +32,15 @@ CONFLICT = "duplicate parameter (already defined in URI) with conflicting values
 
 @dataclass(slots=True)
 class Result:
-    """Data with the attributes that stand beside it in the envelope, or a raw body."""
+    """Data with the attributes that stand beside it in the envelope, or a raw body. `upgrade` talks
+    through the WebSocket of a request that asks for it.
+    """
 
     data: Any
     extra: dict[str, Any] = field(default_factory=dict)
     raw: bytes | None = None
     text: bool = False
+    upgrade: Callable[[WebSocketResponse], Awaitable[None]] | None = None
 
 
 class Simulation:
@@ -48,6 +53,7 @@ class Simulation:
         self.authority = Authority(self.acl, key)
         self.locks = LockTable()
         self.ca_pem = ""
+        self.server_pem = ""
         self.proxy_timeout = 3.1
         self.jobs: set[asyncio.Task[None]] = set()
         self.scheduler: Scheduler

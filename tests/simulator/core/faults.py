@@ -142,6 +142,10 @@ class FaultPlan:
                 return rule
         return None
 
+    def break_connections(self) -> bool:
+        """Whether a rule can break a connection or delay its answers."""
+        return any(rule.drop or rule.delay_ms or rule.cut is not None for rule in self.rules)
+
     def pick_task(self, kind: str, ident: str) -> Fault | None:
         """The fault for this task."""
         for rule in self.rules:

@@ -296,6 +296,8 @@ class Cluster:
         self.ha_disarm: dict[str, str] | None = None
         # the home nodes of machines that the manager moved away for a maintenance
         self.ha_homes: dict[int, str] = {}
+        # the states of machines whose moves by the HA manager have not started yet
+        self.ha_moving: dict[int, str] = {}
         self.pool_of: dict[int, str] = {}
         # by VMID, and of the cluster, of nodes and of networks by their names
         self.firewalls: dict[int | str, dict[str, Any]] = {}

@@ -22,6 +22,8 @@ UPID = re.compile(
 
 # Seconds after which a task looks whether its duration was changed.
 _LOOK = 0.25
+# In place of a task type: the milliseconds for each GiB over the link to another cluster.
+LINK = "link"
 # Tasks that take time even without a configured duration: copying data, by task type, in
 # milliseconds.
 COPY_MS = {
@@ -104,6 +106,10 @@ class Task:
         """Take that share of the duration of a task that copies data, without a word."""
         await self._spend(share, copying=True)
         self.stumble()
+
+    async def send(self, size: int) -> None:
+        """Send that many bytes over the link to another cluster, which has its own rate."""
+        await asyncio.sleep(self.board.durations.get(LINK, 0) / 1000 * size / 2**30)
 
     async def copy(self, size: int, share: float = 1.0) -> None:
         """Copy that many bytes: takes the type's duration and writes progress lines."""

@@ -91,7 +91,9 @@ class Clone:
             if re.fullmatch(r"(?:usb|hostpci|virtiofs)\d+", name):
                 check_mapping(ctx, name, conf[name])
         check_bridges(ctx, conf)
-        check_cpu_model(ctx, conf, {})
+        if not cluster.version["release"].startswith("8"):
+            # since qemu-server 9.1.15, see its debian/changelog
+            check_cpu_model(ctx, conf, {})
         if self.target and not shared:
             raise PveError(f"can't clone VM to node '{self.target}' (VM uses local storage)")
         taken = cluster.vms.get(self.newid)

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from ..cluster.pools import add_to_pool
+from ..cluster.replication import drop_jobs
 from ..config.checks import (
     check_bridges,
     check_cpu_model,
@@ -212,6 +213,7 @@ async def destroy_vm(ctx: Ctx, p: dict[str, Any]) -> str:
             if purge:
                 task.say(f"purging VM {vmid} from related configurations..")
                 drop_from_jobs(ctx.cluster, vmid)
+                drop_jobs(ctx.cluster, vmid)
                 if managed:
                     drop_resource(ctx.cluster, f"vm:{vmid}")
                     task.say(f"NOTE: removed VM {vmid} from HA resource configuration.")

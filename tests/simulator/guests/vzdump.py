@@ -305,8 +305,10 @@ class _Backup:
         if self.p.get("notes-template"):
             self.task.say("INFO: adding notes to backup")
             volume.notes = self._notes(guest)
-        path = storage_path(storage, name)
-        self.task.say(f"INFO: creating vzdump archive '{path}'")
+        target, what = storage_path(storage, name), "vzdump"
+        if storage.kind == "pbs":  # VZDump.pm, exec_backup_task
+            target, what = name.partition("/")[2], "Proxmox Backup Server"
+        self.task.say(f"INFO: creating {what} archive '{target}'")
         volumes[name] = volume
         return volume
 

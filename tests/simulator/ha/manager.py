@@ -109,14 +109,29 @@ def request_move(ctx: Ctx, vmid: int, target: str) -> None:
         return
     if vmid in ctx.cluster.containers:
         for move_container in OTHER_MOVES:
-            _work(ctx, partial(move_container, ctx, vmid, target))
+            _move(ctx, vmid, "relocate", partial(move_container, ctx, vmid, target))
         return
     vm = ctx.cluster.vms[vmid]
 
     async def move(task: Task) -> None:
         await migrate(ctx, vm, target, {}, True, task)
 
-    _work(ctx, lambda: ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move))
+    start = partial(ctx.cluster.tasks.start, vm.node, "qmigrate", vmid, "root@pam", move)
+    _move(ctx, vmid, "migrate", start)
+
+
+def _move(ctx: Ctx, vmid: int, state: str, start: Callable[[], object]) -> None:
+    """Start the task of a move in the next round of the LRM; until then only the state of the
+    resource shows the move (Manager.pm, change_service_state).
+    """
+    moving = ctx.cluster.ha_moving
+    moving[vmid] = state
+
+    def act() -> None:
+        moving.pop(vmid, None)
+        start()
+
+    _work(ctx, act)
 
 
 def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:

@@ -192,11 +192,15 @@ def _between(
 def preferred_nodes(cluster: Cluster, sid: str, online: Iterable[str]) -> list[str]:
     """The online nodes that the manager prefers for a machine, none if its rule excludes all.
 
+    A group of version 8 counts as its rule (Manager.pm of version 4, get_node_priority_groups).
     Follows NodeAffinity.pm: a negative rule becomes a positive one with the other nodes, and the
     nodes outside a rule that is not strict have the lowest priority.
     """
     broken = faults(cluster, cluster.ha_rules)
     candidates = list(online)
+    group = cluster.ha_groups.get(cluster.ha_resources.get(sid, {}).get("group", ""))
+    if group is not None:
+        candidates = _best(cluster, candidates, _nodes(group), bool(group.get("restricted")))
     for name, rule in cluster.ha_rules.items():
         is_active = "disable" not in rule and name not in broken
         if rule["type"] != "node-affinity" or sid not in _members(rule) or not is_active:
@@ -204,12 +208,19 @@ def preferred_nodes(cluster: Cluster, sid: str, online: Iterable[str]) -> list[s
         ranks = _nodes(rule)
         if _avoids(rule):
             ranks = dict.fromkeys(set(cluster.nodes) - ranks.keys(), 0)
-        if not rule.get("strict"):
-            ranks = {**dict.fromkeys(cluster.nodes, -1), **ranks}
-        candidates = [node for node in candidates if node in ranks]
-        best = max((ranks[node] for node in candidates), default=0)
-        candidates = [node for node in candidates if ranks[node] == best]
+        candidates = _best(cluster, candidates, ranks, bool(rule.get("strict")))
     return candidates
+
+
+def _best(
+    cluster: Cluster, candidates: list[str], ranks: dict[str, int], strict: bool
+) -> list[str]:
+    """The candidates of the highest priority."""
+    if not strict:
+        ranks = {**dict.fromkeys(cluster.nodes, -1), **ranks}
+    candidates = [node for node in candidates if node in ranks]
+    best = max((ranks[node] for node in candidates), default=0)
+    return [node for node in candidates if ranks[node] == best]
 
 
 def motion(cluster: Cluster, sid: str) -> tuple[list[str], dict[str, list[dict[str, str]]]]:

@@ -54,6 +54,7 @@ def _service(cluster: Cluster, sid: str) -> dict[str, Any] | None:
         return None
     wanted = cluster.ha_resources[sid].get("state", "started")
     state = "started" if wanted in ("started", "enabled") else "stopped"
+    state = cluster.ha_moving.get(vmid, state)
     disarm = cluster.ha_disarm
     if disarm and disarm["mode"] == "freeze":
         state = "freeze"
@@ -216,6 +217,8 @@ def _service_row(ctx: Ctx, sid: str) -> dict[str, Any]:
     state = resource.get("state", "started")
     entry = _service(cluster, sid)
     shown = state if cluster.ha_active or state == "ignored" else "queued"
+    if entry and vm and vm.vmid in cluster.ha_moving:
+        shown = entry["state"]
     if disarm := cluster.ha_disarm:
         frozen = entry["state"] if entry else shown
         shown = "ignore" if disarm["mode"] == "ignore" else frozen

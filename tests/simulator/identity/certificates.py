@@ -5,6 +5,7 @@ Source: pve-manager, API2/Certificates.pm and CertHelpers.pm; pve-common, Certif
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from cryptography import x509
@@ -71,8 +72,13 @@ def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 
 @api("GET /nodes/{node}/certificates/info")
 def info(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The certificates of the node; those of the cluster have no content here."""
-    found = [{"filename": "pve-root-ca.pem"}, {"filename": "pve-ssl.pem"}]
+    """The certificates of the node. All nodes show the one of the server. Of the CA of the cluster, only
+    the fingerprint is known (pve-manager: API2/Certificates.pm, info).
+    """
+    digest = hashlib.sha256(ctx.sim.server_pem.encode()).hexdigest().upper()
+    fingerprint = ":".join(digest[index : index + 2] for index in range(0, 64, 2))
+    found: list[dict[str, Any]] = [{"filename": "pve-root-ca.pem", "fingerprint": fingerprint}]
+    found.append(_info(ctx.sim.server_pem, "pve-ssl.pem"))
     files = own_files(ctx, p["node"])
     if "pem" in files:
         found.append(_info(files["pem"], OWN))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ from ..volumes.volumes import formats, own_key, parse_volname, set_active
 DISK = 270553174016
 USED = 30928461824
 DEFAULT_ROOT = 4 * 1024**3
-# The parser in C is ten times as fast, and each reset reads the file again.
+# The parser in C is ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KEYS = {
     "version",
@@ -149,10 +151,16 @@ def size_of(value: Any, where: str) -> int:
     return size
 
 
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> bytes:
+    """The document, pickled: each reset reads it again, and changes it."""
+    return pickle.dumps(yaml.load(text, _LOADER))
+
+
 def load(path: Path) -> dict[str, Any]:
     """The document; raises UsageError."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
+        document = pickle.loads(_parsed(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise UsageError(f"cannot read the cluster file {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

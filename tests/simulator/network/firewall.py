@@ -90,7 +90,32 @@ def _environment(ctx: Ctx, p: dict[str, Any]) -> Environment:
         kind = "vnet"
     elif p.get("node"):
         kind = "host"
-    return Environment(kind, _firewall(ctx, {}), _firewall(ctx, p))
+    return Environment(kind, _firewall(ctx, {}), _firewall(ctx, p), _network_sets(ctx))
+
+
+def _network_sets(ctx: Ctx, *, visible: bool = False) -> dict[str, str]:
+    """The IP sets of SDN and their comments; with `visible`, those that the caller may use
+    (proxmox-ve-rs: sdn/config.rs and sdn/ipam.rs, ipsets; pve-firewall: API2/Firewall/Helpers.pm).
+    """
+    sdn = ctx.cluster.sections.get("sdn")
+    found: dict[str, str] = {}
+    if sdn is None:
+        return found
+    for name, vnet in sdn.running.get("vnets", {}).items():
+        path = f"/sdn/zones/{vnet['zone']}/{name}"
+        if visible and not ctx.may(path, "SDN.Audit", "SDN.Allocate", any_of=True):
+            continue
+        found[f"{name}-all"] = f"All subnets of VNet {name}"
+        found[f"{name}-gateway"] = f"All gateways of VNet {name}"
+        found[f"{name}-no-gateway"] = f"All subnets of VNet {name}, excluding gateways"
+        found[f"{name}-dhcp"] = f"DHCP ranges of VNet {name}"
+    for networks in sdn.addresses.values():
+        for addresses in networks.values():
+            for entry in addresses.values():
+                vmid = entry.get("vmid")
+                if vmid and not (visible and not ctx.may(f"/vms/{vmid}", "VM.Audit")):
+                    found[f"guest-ipam-{vmid}"] = ""
+    return found
 
 
 def _sum(entries: list[dict[str, Any]]) -> str:
@@ -159,6 +184,8 @@ def refs(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The address sets and aliases that a rule can name."""
     kind = p.get("type")
     found = _refs_of(_firewall(ctx, {}), kind, "dc")
+    networks = _network_sets(ctx, visible=True)
+    found += _refs_of({"ipset": networks, "comments": networks, "aliases": {}}, kind, "sdn")
     if p.get("vmid"):
         found += _refs_of(_firewall(ctx, p), kind, "guest")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,11 +195,12 @@ _WITHOUT_INTERFACE = ("group", "vnet")
 
 @dataclass(frozen=True)
 class Environment:
-    """The place of a rule, with the names of the cluster and of the place."""
+    """The place of a rule, with the names of the cluster, of the place and of SDN's IP sets."""
 
     kind: str
     cluster: dict[str, Any]
     own: dict[str, Any]
+    networks: Collection[str]
 
     @property
     def is_guest(self) -> bool:
@@ -294,7 +296,8 @@ def _named_version(rule: dict[str, Any], key: str, environment: Environment) -> 
         found = _SET.fullmatch(value)
         if not found:
             raise ParamError({key: f"invalid ipset name '{value}'"})
-        if found[1] not in shared["ipset"] and found[1] not in own["ipset"]:
+        sets = (shared["ipset"], own["ipset"], environment.networks)
+        if not any(found[1] in names for names in sets):
             raise ParamError({key: f"no such ipset '{found[1]}'"})
         return None
     scoped = _SCOPED.fullmatch(value)

@@ -77,21 +77,24 @@ def stamp(ctx: Ctx, line: str) -> str:
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(ctx.cluster.now()))} {line}"
 
 
-def _is_local(ctx: Ctx, volid: str) -> bool:
+def _moves(ctx: Ctx, volid: str, remote: bool) -> bool:
+    """Whether the other node cannot see the volume; another cluster sees none of them."""
     parts = split_volid(volid)
-    return bool(
-        parts and parts[0] in ctx.cluster.storages and not ctx.cluster.storages[parts[0]].shared
-    )
+    if parts is None or parts[0] not in ctx.cluster.storages:
+        return False
+    return remote or not ctx.cluster.storages[parts[0]].shared
 
 
-def local_volumes(ctx: Ctx, vm: Vm) -> dict[str, Local]:
-    """All of them by name, including volumes of snapshots and pending changes."""
+def local_volumes(ctx: Ctx, vm: Vm, *, remote: bool = False) -> dict[str, Local]:
+    """The volumes to copy by name, including volumes of snapshots and pending changes; with
+    `remote`, volumes of shared storages too.
+    """
     found: dict[str, Local] = {}
     schema = ctx.sim.schema
     for place, conf in (("", vm.conf), ("pending", vm.pending), *vm.snapshots.items()):
         for name, drive in drives_of(schema, conf, unused=True):
             volid = drive.get("file", "")
-            if not _is_local(ctx, volid):
+            if not _moves(ctx, volid, remote):
                 continue
             local = found.setdefault(volid, Local(volid))
             if not name.startswith("unused"):
@@ -108,15 +111,15 @@ def local_volumes(ctx: Ctx, vm: Vm) -> dict[str, Local]:
             else:
                 local.attached = True
         state = conf.get("vmstate", "")
-        if place and _is_local(ctx, state):
+        if place and _moves(ctx, state, remote):
             local = found.setdefault(state, Local(state))
             local.memory = True
             local.snapshots.append(place)
     return found
 
 
-def _fault(ctx: Ctx, vm: Vm, local: Local) -> str:
-    """The reason why the volume cannot move."""
+def _fault(ctx: Ctx, vm: Vm, local: Local, remote: bool) -> str:
+    """The reason why the volume cannot move (QemuMigrate.pm, scan_local_volumes)."""
     store, name = local.volid.split(":", 1)
     storage = ctx.cluster.storages[store]
     if local.cdrom:
@@ -132,6 +135,8 @@ def _fault(ctx: Ctx, vm: Vm, local: Local) -> str:
         return ""
     if local.snapshots and vm.run is not None:
         return "online storage migration not possible if non-replicated snapshot exists"
+    if local.snapshots and remote:
+        return "remote migration with snapshots not supported yet"
     if local.snapshots and not (storage.kind == "zfspool" or volume.fmt == "qcow2"):
         return "non-migratable snapshot exists"
     if base_in_use(ctx.cluster, storage, vm.node, own_key(storage, name)):
@@ -139,11 +144,11 @@ def _fault(ctx: Ctx, vm: Vm, local: Local) -> str:
     return ""
 
 
-def scan(ctx: Ctx, vm: Vm, with_local: bool, task: Task) -> list[Local]:
+def scan(ctx: Ctx, vm: Vm, with_local: bool, task: Task, *, remote: bool = False) -> list[Local]:
     """Find the volumes to move; a volume that cannot move is logged, and ends the migration."""
-    volumes = local_volumes(ctx, vm)
+    volumes = local_volumes(ctx, vm, remote=remote)
     for local in volumes.values():
-        local.error = _fault(ctx, vm, local)
+        local.error = _fault(ctx, vm, local, remote)
     for volid in sorted(volumes):
         local = volumes[volid]
         if local.ref == "attached" and vm.run is not None and not with_local:
@@ -157,7 +162,7 @@ def scan(ctx: Ctx, vm: Vm, with_local: bool, task: Task) -> list[Local]:
         store, _dummy, name = volid.partition(":")
         storage = ctx.cluster.storages[store]
         base = parse_volname(storage, name).base
-        if storage.kind not in _MIGRATABLE:
+        if storage.kind not in _MIGRATABLE and not remote:
             reason = f"can't migrate '{volid}' - storage type '{storage.kind}' not supported"
         elif base:
             reason = f"can't migrate '{volid}' as it's a clone of '{base}'"

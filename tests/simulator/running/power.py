@@ -130,11 +130,15 @@ def _run_network_scripts(ctx: Ctx, vm: Vm, task: Task | None) -> None:
             raise PveError("start failed: QEMU exited with code 1") from None
 
 
-def nodes_of_mapping(ctx: Ctx, kind: str, name: str) -> set[str]:
-    """The nodes that have a mapped device or directory."""
+def _entries_of_mapping(ctx: Ctx, kind: str, name: str) -> list[dict[str, str]]:
     file = ctx.cluster.sections.get(f"mapping/{kind}")
     entry = file.entries.get(name, {}) if file else {}
-    return {str(parse_props({}, text).get("node")) for text in entry.get("map", ())}
+    return [parse_props({}, text) for text in entry.get("map", ())]
+
+
+def nodes_of_mapping(ctx: Ctx, kind: str, name: str) -> set[str]:
+    """The nodes that have a mapped device or directory."""
+    return {str(entry.get("node")) for entry in _entries_of_mapping(ctx, kind, name)}
 
 
 def part_of(ctx: Ctx, name: str, value: str, key: str) -> str:
@@ -161,8 +165,27 @@ def _check_mapped_devices(ctx: Ctx, vm: Vm) -> None:
             continue
         mapped, key, text = _MAPPED[kind]
         mapping = part_of(ctx, name, value, key)
-        if mapping and vm.node not in nodes_of_mapping(ctx, mapped, mapping):
+        if not mapping:
+            continue
+        if vm.node not in nodes_of_mapping(ctx, mapped, mapping):
             raise PveError(text.format(vm.node if mapped == "dir" else mapping))
+        if kind == "hostpci" and not part_of(ctx, name, value, "mdev"):
+            _check_reserved(ctx, vm, name, mapping)
+
+
+def _check_reserved(ctx: Ctx, vm: Vm, name: str, mapping: str) -> None:
+    """A card is for one running VM (QemuServer/PCI.pm, choose_hostpci_devices, reserve_pci_usage)."""
+    users = []
+    for other in ctx.cluster.vms.values():
+        if other is vm or other.run is None or other.node != vm.node:
+            continue
+        cards = [value for key, value in other.conf.items() if key.startswith("hostpci")]
+        users += [other.vmid for card in cards if part_of(ctx, name, card, "mapping") == mapping]
+    entries = [one for one in _entries_of_mapping(ctx, "pci", mapping) if one["node"] == vm.node]
+    if users and len(entries) == 1:
+        raise PveError(f"PCI device '{entries[0]['path']}' already in use by VMID '{users[0]}'")
+    if len(users) >= len(entries):
+        raise PveError(f"could not find a free device for '{name}'")
 
 
 def _check_cpus(ctx: Ctx, vm: Vm) -> None:

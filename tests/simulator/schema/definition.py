@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ParamError
-from .older import containers_of_8_4, networks_of_8_4
+from .older import containers_of_8_4, networks_of_8_4, nodes_of_8_4
 from .validate import MISSING, UNKNOWN, Errors, Prop, add_error, check_prop
 
 DATA = Path(__file__).parents[1] / "data"
@@ -117,7 +117,8 @@ def load_paths(version: str) -> dict[str, dict[str, dict[str, Any]]]:
     paths = _resolve(packed["paths"], packed["defs"])
     if version == "8.4":
         newer = load_paths("9.2")
-        return paths | containers_of_8_4(newer, paths) | networks_of_8_4(newer)
+        paths |= containers_of_8_4(newer, paths)
+        return paths | networks_of_8_4(newer) | nodes_of_8_4(newer)
     of_vms = _packed(f"vm-{version}")
     return paths if of_vms is None else paths | _resolve(of_vms["paths"], of_vms["defs"])
 

@@ -1,5 +1,5 @@
-"""The calls of containers, SDN and the firewall in Proxmox VE 8.4, of which the API viewer's schema
-has none.
+"""The calls of containers, SDN, the firewall and the settings of nodes in Proxmox VE 8.4, of which
+the API viewer's schema has none.
 
 The calls of containers are the calls of 9.2 without the additions since pve-container 5.2.6, the
 version of the first 8.4. The history of pve-container has each addition, and the branch
@@ -33,7 +33,11 @@ _SINCE_9 = (
     *("lock", "rollback", "dry-run", "fabrics", "prefix-lists", "route-maps"),
     *("mac-vrf", "ip-vrf", "bridges"),
 )
-_PARAMS_SINCE_9 = ("lock-token", "release-lock", "fabric", "secondary-controllers")
+_PARAMS_SINCE_9 = ("lock-token", "release-lock", "fabric", "secondary-controllers", "location")
+_NODES = (
+    *("/nodes/{node}/config", "/nodes/{node}/certificates/info"),
+    *("/nodes/{node}/services", "/cluster/ceph/status", "/cluster/ceph/flags"),
+)
 
 
 def containers_of_8_4(newer: Paths, older: Paths) -> dict[str, Any]:
@@ -78,6 +82,17 @@ def networks_of_8_4(newer: Paths) -> dict[str, Any]:
     for path, verbs in newer.items():
         is_newer = any(word in path.split("/") for word in _SINCE_9)
         if path.startswith(_NETWORKS) and not is_newer:
+            found[path] = {verb: _older_call(info) for verb, info in verbs.items()}
+    return found
+
+
+def nodes_of_8_4(newer: Paths) -> dict[str, Any]:
+    """Return the calls of settings, services and Ceph of nodes in 8.4: the calls of `newer`, 9.2,
+    without the location of a node (pve-manager: PVE/NodeConfig.pm, commit bfe086ba).
+    """
+    found: dict[str, Any] = {}
+    for path, verbs in newer.items():
+        if path.startswith(_NODES):
             found[path] = {verb: _older_call(info) for verb, info in verbs.items()}
     return found
 

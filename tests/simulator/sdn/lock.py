@@ -76,11 +76,17 @@ def apply(ctx: Ctx, p: dict[str, Any]) -> str:
         ctx.cluster.check_quorum()
         await task.work()
         for node in ctx.cluster.nodes:
-            # A node that cannot reload is only a warning in the log: the task ends with OK.
+            # A node that cannot reload is only a warning in the log: the task ends with OK
+            # (create_reload_network_worker; pvesh prints the refusal of the node).
+            path = f"/nodes/{node}/network"
+            fault = ctx.cluster.tasks.faults.pick("PUT", path)
+            cause = fault.message if fault is not None else ""
             if not ctx.cluster.nodes[node].online:
-                command = f"/usr/bin/pvesh set /nodes/{node}/network --regenerate-frr 0"
+                cause = "ssh: connect to host port 22: No route to host"
+            if cause:
                 task.say(f"{node}: reloading network config")
-                task.say(f"command '{command}' failed: exit code 255")
+                task.say(cause)
+                task.say(f"command 'pvesh set {path} --regenerate-frr 0' failed: exit code 255")
                 continue
             ctx.cluster.nodes[node].vnets = _vnets_of(sdn_of(ctx), node)
             upid = ctx.cluster.tasks.start(node, "srvreload", "networking", ctx.who, reload)

@@ -115,7 +115,10 @@ def _start_guests(ctx: Ctx, name: str) -> None:
 
 
 def _starts(cluster: Cluster, guest: Guest) -> bool:
-    if guest.template:
+    """Whether the guest starts with its node. A lock refuses that, as it refuses any other start
+    (qemu-server: QemuServer.pm, vm_start_nolock; pve-container: API2/LXC/Status.pm, vm_start).
+    """
+    if guest.template or guest.conf.get("lock") not in (None, "suspended", "mounted"):
         return False
     if is_managed(cluster, guest.vmid):
         state = cluster.ha_resources[sid_of(cluster, guest.vmid)].get("state", "started")

@@ -39,8 +39,8 @@ def _builder(
     )
 
 
-def make_certificates(directory: Path) -> tuple[Path, ssl.SSLContext]:
-    """(file of the CA certificate, TLS context of the server).
+def make_certificates(directory: Path) -> tuple[Path, str, ssl.SSLContext]:
+    """(file of the CA certificate, certificate of the server in PEM format, its TLS context).
 
     The keys do not outlive the process.
     """
@@ -100,4 +100,4 @@ def make_certificates(directory: Path) -> tuple[Path, ssl.SSLContext]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server_file)
     server_file.unlink()
-    return ca_file, context
+    return ca_file, certificate.public_bytes(serialization.Encoding.PEM).decode(), context

@@ -44,6 +44,7 @@ _SETTINGS = (
     "task_ms",
     "auth_delay_s",
     "processes_in",
+    "tunnel_version",
 )
 
 
@@ -428,6 +429,7 @@ class Control:
                     if volume.archive is not None:
                         row["ctime"] = volume.ctime
                         row["archive"] = dataclasses.asdict(volume.archive)
+                        row["notes"] = volume.notes
                     found.append(row)
         return found
 
@@ -494,6 +496,8 @@ class Control:
                 server.options.auth_delay_s = float(value)
             elif key == "processes_in":
                 server.sim.cluster.processes_in = value
+            elif key == "tunnel_version":
+                server.sim.cluster.sections[key] = int(value)
             else:
                 raise Refused(f"unknown key '{key}'; known are {', '.join(_SETTINGS)}")
         return {"ok": True}
