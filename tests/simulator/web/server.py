@@ -9,9 +9,10 @@ import json
 import re
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
@@ -38,6 +39,13 @@ _UPLOAD = re.compile(r"/nodes/[^/]+/storage/([^/]+)/upload")
 _VERBS = ("GET", "POST", "PUT", "DELETE")
 
 
+# A connection is closed without a word after IDLE_S idle seconds, with an error, or after its last
+# request (pve-http-server: AnyEvent.pm, timeout and keep_alive; pve-manager: Service/pveproxy.pm).
+# A request that is on its way at that moment gets no answer, and nothing is done.
+IDLE_S = 5
+REQUESTS_OF_A_CONNECTION = 100
+
+
 class Dropped(Exception):
     """The connection was closed on purpose."""
 
@@ -52,6 +60,7 @@ class Server:
         self.turns = Turns()
         self.log = RequestLog()
         self.faults = FaultPlan()
+        self.requests_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         # The fault's request to the control plane, set by its owner: (method, path, body).
         self.steer: Callable[[str, str, Any], None] | None = None
         self.sim.cluster.tasks.faults = self.faults
@@ -69,7 +78,7 @@ class Server:
             job.cancel()
         self.sim = simulation(self.options)
         self.sim.cluster.tasks.faults = self.faults
-        self.sim.ca_pem = old.ca_pem
+        self.sim.ca_pem, self.sim.server_pem = old.ca_pem, old.server_pem
         self.latency = self.options.latency_ms / 1000
         self.log.reset()
         self.faults.rules.clear()
@@ -83,10 +92,19 @@ class Server:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
-        if self.capacity is not None:
+        if self.capacity is None:
+            response = await self._serve(request)
+        else:
             async with self.capacity:
-                return await self._serve(request)
-        return await self._serve(request)
+                response = await self._serve(request)
+        if request.transport is None:
+            return response
+        connection = request.transport.get_extra_info("ssl_object")
+        count = self.requests_of.get(connection, 0) + 1
+        self.requests_of[connection] = count
+        if response.status >= 400 or count >= REQUESTS_OF_A_CONNECTION:
+            response.force_close()
+        return response
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.time()
@@ -121,6 +139,14 @@ class Server:
         self.log.add(seen)
         if fault is not None and fault.drop == "after":
             raise _drop(request)
+        return await self._send(request, answer, fault, kind)
+
+    async def _send(
+        self, request: web.BaseRequest, answer: Answer, fault: Fault | None, kind: str
+    ) -> web.StreamResponse:
+        """Send the answer, or talk through the WebSocket that was asked for."""
+        if answer.upgrade is not None and "upgrade" in request.headers:
+            return await _upgraded(request, answer.upgrade)
         response = answer.response(kind)
         if fault is not None and fault.cut is not None:
             return await _cut(request, response, fault.cut)
@@ -159,7 +185,9 @@ class Server:
                 self.steer(method, path, body)
         if fault.drop == "before":
             self.log.add(Seen(request.method, request.path, "(dropped)", 0, time.time(), "", None))
-            raise _drop(request)
+            if request.transport is not None:
+                request.transport.close()  # closed as pveproxy closes, not reset
+            raise Dropped
 
     async def _answer(self, request: web.BaseRequest, verb: str, path: str, answer: Answer) -> None:
         sim = self.sim
@@ -198,7 +226,18 @@ class Server:
 class Answer:
     """The answer to send, and its entry in the log."""
 
-    __slots__ = ("empty", "envelope", "params", "raw", "reason", "route", "status", "text", "who")
+    __slots__ = (
+        "empty",
+        "envelope",
+        "params",
+        "raw",
+        "reason",
+        "route",
+        "status",
+        "text",
+        "upgrade",
+        "who",
+    )
 
     def __init__(self) -> None:
         self.status = 200
@@ -210,11 +249,12 @@ class Answer:
         self.who = ""
         self.route = ""
         self.params: Any = None
+        self.upgrade: Callable[[web.WebSocketResponse], Awaitable[None]] | None = None
 
     def accept(self, result: Any) -> None:
         """Take over a handler's result."""
         if isinstance(result, Result):
-            self.raw, self.text = result.raw, result.text
+            self.raw, self.text, self.upgrade = result.raw, result.text, result.upgrade
             self.envelope = {"data": result.data, **result.extra}
         else:
             self.envelope = {"data": result}
@@ -280,6 +320,16 @@ def _drop(request: web.BaseRequest) -> Dropped:
     if request.transport is not None:
         request.transport.abort()
     return Dropped()
+
+
+async def _upgraded(
+    request: web.BaseRequest, talk: Callable[[web.WebSocketResponse], Awaitable[None]]
+) -> web.StreamResponse:
+    """Talk through a WebSocket; the request ends with it."""
+    connection = web.WebSocketResponse(max_msg_size=0)
+    await connection.prepare(request)
+    await talk(connection)
+    return connection
 
 
 async def _cut(request: web.BaseRequest, response: web.Response, kept: int) -> web.StreamResponse:
