@@ -5,36 +5,43 @@
 plugins/module_utils that the unit tests and the tests of modules detect.
 
 cosmic-ray makes the mutants. A sample of them is drawn by the seed; each is met by the tests that
-execute its line, in a copy of the working tree. A mutant whose tests hang is killed as well.
+execute its line. One process imports and collects all tests, and each mutant is a fork of it whose
+functions have other code. A mutant in what an import executes (a table, a default), and one that
+survived, is met in a copy of the working tree, by a process that imports the copy. A mutant whose
+tests hang is killed as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import hashlib
 import os
-import queue
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from coverage import CoverageData
+import pytest
 
 from tests.bench import __main__ as bench
 from tests.bench import results
 from tests.bench.figures import Figure, Measured
+from tests.mutants import live
 from tests.mutants.sample import Mutant, sample
-from tests.tools.stage import REPO, source_files, stage
+from tests.mutants.session import SECONDS, Session, in_forks
+from tests.tools.stage import REPO, stage
 from tests.workers import HOME_VARIABLE
 
 HOME = REPO / "build" / "mutants"
 SOURCES = "plugins/module_utils"
 SUITES = ("tests/unit", "tests/modules")
+# Of the text of a generated file, whose functions need not be executed.
+ABOUT_TEXTS = ("tests/unit/test_declared_options.py", "tests/unit/test_schema.py")
 # The longest a test may take; a mutant can make a loop endless.
 PATIENCE = 300
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long")
+PYTEST = ("-q", "-p", "no:cacheprovider", "-m", "not slow and not long", f"--timeout={PATIENCE}")
 
 
 def tree(number: int) -> Path:
@@ -47,25 +54,6 @@ def tree(number: int) -> Path:
     return stage(copy=home / "fleet")
 
 
-def coverage(jobs: int) -> CoverageData:
-    """Return the tests that execute each line; they are found once for each state of the tree."""
-    content = b"".join((REPO / name).read_bytes() for name in source_files() if _counts(name))
-    file = HOME / f"{hashlib.sha256(content).hexdigest()[:16]}.coverage"
-    if not file.exists():
-        print(f"finding the tests that execute each line: {' '.join(SUITES)}", flush=True)
-        where = tree(0)
-        options = (f"--cov={SOURCES}", "--cov-context=test", "--cov-report=", "--dist=worksteal")
-        command = [sys.executable, *PYTEST, "-n", str(jobs), *options, *SUITES]
-        environment = {**own_home(), "COVERAGE_FILE": str(file)}
-        done = subprocess.run(command, cwd=where, env=environment, check=False)
-        if done.returncode:
-            file.unlink(missing_ok=True)
-            raise SystemExit("The tests fail without a mutant: repair them first.")
-    data = CoverageData(str(file))
-    data.read()
-    return data
-
-
 def own_home() -> dict[str, str]:
     """Return an environment in which tests import the collection from the copy that they lie in.
 
@@ -74,34 +62,35 @@ def own_home() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != HOME_VARIABLE}
 
 
-def _counts(name: str) -> bool:
-    return name.startswith((f"{SOURCES}/", *SUITES)) and name.endswith(".py")
+def importers(file: str) -> list[str]:
+    """Return the files of the collection that import from a file."""
+    parts = Path(file).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    words = (f"from ansible_collections.pve.fleet.{name} import", f".{name} import")
+    texts = ((one, one.read_text(encoding="utf-8")) for one in (REPO / SOURCES).rglob("*.py"))
+    return [str(one.relative_to(REPO)) for one, text in texts if any(w in text for w in words)]
 
 
-def covering(mutant: Mutant, data: CoverageData) -> list[str]:
-    """Return the tests that execute the line of a mutant, unit tests first.
-
-    A line that runs only at the import of its file, or in no test, is met by the tests that execute
-    anything of the file; without such a test, by all tests.
+def covering(mutant: Mutant, session: Session) -> list[str]:
+    """Return the tests of a mutant: those that execute its line, else those that execute its file,
+    then those that execute a file that imports it. Without such a test it is met by all.
     """
-    by_line: dict[int, list[str]] = {}
-    for measured in data.measured_files():
-        if measured.endswith(f"/{mutant.file}"):
-            by_line = data.contexts_by_lineno(measured)
-    contexts = set(by_line.get(mutant.line, ()))
-    if contexts <= {""}:
-        contexts = set().union(*by_line.values())
-    contexts.discard("")
-    names = {context.partition("|")[0].partition("[")[0] for context in contexts}
-    return sorted(names, key=lambda name: (not name.startswith(SUITES[0]), name)) or [*SUITES]
+    line, file = f"{mutant.file}:{mutant.line}", mutant.file
+    tests = session.tests_of(line)
+    if not tests:
+        tests = session.tests_of(file)
+        tests += sorted({*session.tests_of(*importers(file))} - {*tests})
+    return tests or list(session.items)
 
 
-def is_killed(mutant: Mutant, where: Path, tests: list[str]) -> bool:
-    """Run the tests with the mutant, until the first one fails."""
+def is_killed(mutant: Mutant, where: Path, tests: Sequence[str]) -> bool:
+    """Run the tests with the mutant in a copy of the tree, until the first one fails."""
     file = where / mutant.file
     file.write_text(mutant.code, encoding="utf-8")
+    # The functions of the tests, whose parameters may contain what no command line can.
+    names = dict.fromkeys(test.partition("[")[0] for test in tests)
     try:
-        command = [sys.executable, *PYTEST, "-x", f"--timeout={PATIENCE}", *tests]
+        command = [sys.executable, "-m", "pytest", *PYTEST, "-x", *names]
         done = subprocess.run(command, cwd=where, env=own_home(), capture_output=True, check=False)
     finally:
         file.write_text(mutant.original, encoding="utf-8")
@@ -114,26 +103,70 @@ def difference(mutant: Mutant) -> str:
     return "\n".join(lines)
 
 
-def meet(mutants: list[Mutant], data: CoverageData, jobs: int) -> list[Mutant]:
-    """Run the tests of each mutant, some mutants at once; return those that survived."""
-    free: queue.Queue[Path] = queue.Queue()
-    for number in range(jobs):
-        free.put(tree(number))
+class Meeting:
+    """Mutants that meet their tests."""
 
-    def met(mutant: Mutant) -> bool:
-        tests = covering(mutant, data)
-        where = free.get()
-        try:
-            killed = is_killed(mutant, where, tests)
-        finally:
-            free.put(where)
-        outcome = "killed" if killed else f"SURVIVED {len(tests)} tests"
-        print(f"{mutant.file}:{mutant.line} {mutant.name}: {outcome}", flush=True)
-        return killed
+    def __init__(self, mutants: Sequence[Mutant], jobs: int) -> None:
+        self.mutants, self.jobs = mutants, jobs
+        self.tests: dict[Mutant, list[str]] = {}
+        self.left: list[Mutant] = []
+        self.survivors: list[Mutant] = []
+        self.met = 0
+        # The session has the streams of the tests.
+        self.out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        self.begin = time.monotonic()
 
+    def tell(self, text: str) -> None:
+        print(f"{time.monotonic() - self.begin:6.0f} s  {text}", file=self.out, flush=True)
+
+    def in_session(self, session: Session) -> None:
+        """Find the tests of each mutant, and meet those that forks can have."""
+        self.tell(f"finding what each of {len(session.items)} tests executes")
+        if failed := session.probe(self.mutants):
+            self.tell(f"{len(failed)} tests fail without a mutant, and meet none: {failed[:9]}")
+        self.tell("meeting")
+        calls, met = [], []
+        for mutant in self.mutants:
+            self.tests[mutant] = tests = covering(mutant, session)
+            pairs = live.replaced(live.compiled(mutant.original), live.compiled(mutant.code))
+            if pairs is None or len(tests) == len(session.items):
+                self.left.append(mutant)
+            else:
+                met.append(mutant)
+                calls.append(lambda one=mutant, new=pairs: session.meet(one, new, self.tests[one]))
+        for number, status in in_forks(calls, self.jobs, SECONDS):
+            self.conclude(met[number], status != 0)
+        self.met = len(self.tests)
+
+    def conclude(self, mutant: Mutant, killed: bool) -> None:
+        """Tell the outcome; a survivor is met once more by a process of its own."""
+        outcome = "killed" if killed else f"survived {len(self.tests[mutant])} tests"
+        self.tell(f"{mutant.file}:{mutant.line} {mutant.name}: {outcome}")
+        if not killed:
+            self.left.append(mutant)
+
+    def in_copies(self, number: int) -> None:
+        """Meet the mutants that are left, one of `jobs` parts of them."""
+        where = tree(number)
+        for mutant in self.left[number :: self.jobs]:
+            about_texts = ABOUT_TEXTS if "/generated/" in mutant.file else ()
+            killed = is_killed(mutant, where, [*about_texts, *self.tests[mutant]])
+            outcome = "killed" if killed else f"SURVIVED {len(self.tests[mutant])} tests"
+            self.tell(f"{mutant.file}:{mutant.line} {mutant.name}: {outcome}")
+            if not killed:
+                self.survivors.append(mutant)
+
+
+def meet(mutants: Sequence[Mutant], jobs: int) -> list[Mutant]:
+    """Return the mutants that survive."""
+    meeting = Meeting(mutants, jobs)
+    session = Session(REPO, SOURCES, jobs, meeting.in_session)
+    pytest.main([*PYTEST, "-x", "-s", "-n", "0", *SUITES], plugins=[session])
+    if meeting.met != len(mutants):
+        raise SystemExit("The tests could not be run")
     with ThreadPoolExecutor(jobs) as pool:
-        outcomes = list(pool.map(met, mutants))
-    return [one for one, killed in zip(mutants, outcomes, strict=True) if not killed]
+        list(pool.map(meeting.in_copies, range(jobs)))
+    return meeting.survivors
 
 
 def main() -> int:
@@ -142,9 +175,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="mutants at once")
     options = parser.parse_args()
-    data = coverage(4 * options.jobs)
     mutants = sample(REPO, SOURCES, options.sample, options.seed)
-    survivors = meet(mutants, data, options.jobs)
+    survivors = meet(mutants, options.jobs)
     for mutant in survivors:
         print(f"\n{difference(mutant)}")
     percent = 100 * (len(mutants) - len(survivors)) / len(mutants)

@@ -49,14 +49,19 @@ def sample(root: Path, sources: str, size: int, seed: int) -> list[Mutant]:
 
 
 def draw(file: str, text: str, chance: random.Random) -> Mutant | None:
-    """Return a random mutation of a random place, or None if it does not change the program."""
+    """Return a random mutation of a random place, or None if it does not change the program, or if
+    the result is invalid: cosmic-ray also replaces the asterisk of an unpacking.
+    """
     by_place = places(text)
     if not by_place:
         return None
     place = chance.choice(sorted(by_place))
     name, occurrence = chance.choice(by_place[place])
     code = mutate_code(text, OPERATORS[name], occurrence)
-    if code is None or program(code) == program(text):
+    try:
+        if code is None or program(code) == program(text):
+            return None
+    except SyntaxError:
         return None
     return Mutant(file, place[0], name.partition("/")[2], text, code)
 
