@@ -38,10 +38,11 @@ def run(
     environment: Mapping[str, str],
     *,
     watch_memory: bool = False,
+    status: int = 0,
 ) -> Ran:
     """Run a command to its end.
 
-    What it prints goes to `output` and `errors` there. Raises NotMeasured if it fails.
+    What it prints goes to `output` and `errors` there. Raises NotMeasured for another exit status.
     """
     report, output, errors = where / "report.json", where / "output", where / "errors"
     report.unlink(missing_ok=True)
@@ -60,7 +61,7 @@ def run(
     found: dict[str, Any] = {"status": "none"}
     if report.exists():
         found = json.loads(report.read_text(encoding="utf-8"))
-    if found["status"] != 0:
+    if found["status"] != status:
         texts = [
             file.read_text(encoding="utf-8", errors="replace")[-3000:] for file in (output, errors)
         ]

@@ -80,6 +80,12 @@ KEYS: dict[str, Key] = {
         " migration slots",
         1.2,
     ),
+    "relocate40_over_bound": Key(
+        "relocate40",
+        "40 VMs moved to another cluster by one task relocate: its time divided by the bound of the"
+        " links",
+        1.2,
+    ),
     "clones_local_image_ratio": Key(
         "local_images",
         "100 clones on five nodes without shared storage: the time with one template on one node,"
@@ -105,6 +111,40 @@ KEYS: dict[str, Key] = {
         " vms",
         1.2,
     ),
+    "drift1000_second_requests": Key(
+        "drift1000",
+        "1,000 VMs compared with their estate a second time, without a change: requests; see"
+        " `docs/decisions/0037-no-change-signal.md`",
+        25,
+    ),
+    "sites100_drift_peak_mib": Key(
+        "sites100",
+        "Drift of 100 sites with 1,000 guests each: memory of the largest job, of a site or of the"
+        " merge",
+        1000,
+        unit="MiB",
+    ),
+    "sites100_merge_peak_mib": Key(
+        "sites100", "The results of 100 sites merged: memory of the job", 1000, unit="MiB"
+    ),
+    "sites100_report_peak_mib": Key(
+        "sites100",
+        "Reports on sites with 1,000 guests, a job for each: memory of the largest job",
+        1000,
+        unit="MiB",
+    ),
+    "sites100_inventory_peak_mib": Key(
+        "sites100",
+        "A playbook with the inventory of 100 sites with 1,000 guests each: memory of the"
+        " controller",
+        1000,
+        unit="MiB",
+    ),
+    "sites100_drift_over_slowest": Key(
+        "sites100",
+        "Drift of 100 sites with 1,000 guests each: the time of the slowest site and of the merge,"
+        " divided by the time of the slowest site",
+    ),
     "export1000_over_noop": Key(
         "export1000",
         "1,000 VMs exported as an estate: the time divided by the time of an unchanged task vms",
@@ -115,6 +155,20 @@ KEYS: dict[str, Key] = {
         "A report on 1,000 VMs with the drift from their estate, gathered and written: the time"
         " divided by the time of an unchanged run",
         1.5,
+    ),
+    "plan1000_mib": Key(
+        "plan1000", "A change of 1,000 VMs planned into a file: its size", 5, unit="MiB"
+    ),
+    "plan1000_check_requests_ratio": Key(
+        "plan1000",
+        "A change of 1,000 VMs planned into a file: requests, divided by the requests of an"
+        " unchanged run",
+        1,
+    ),
+    "apply_over_run": Key(
+        "plan1000",
+        "A change of 1,000 VMs applied from a plan file: the time divided by the time without one",
+        1.05,
     ),
     "container_loop_ratio": Key(
         "container_loop",

@@ -148,9 +148,9 @@ def _rows(parts: Mapping[str, Any]) -> list[str]:
             what = f"{row['what']} ({row['note']})" if row.get("note") else row["what"]
             runs = f"**{row['runs']}**" if row["runs"] < 5 else str(row["runs"])
             times = f"{_seconds(row['seconds'])} | {play} | {command} | {_short(row['per_second'])}"
+            requests = row["requests"] or ""  # none were counted
             lines.append(
-                f"| {what} | {row['side']} | {times} | {row['requests']} | {cpu} | {memory} |"
-                f" {runs} |"
+                f"| {what} | {row['side']} | {times} | {requests} | {cpu} | {memory} | {runs} |"
             )
     lines += [
         "",
