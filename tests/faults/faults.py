@@ -468,6 +468,17 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("create a fabric", "change a fabric", "remove a fabric"),
         )
     ),
+    *(
+        (
+            scenario,
+            ("number taken",),
+            "the VMID is part of the approved plan, so that no other is chosen",
+        )
+        for scenario in (
+            *("an approved list", "an approved failover"),
+            "an approved image of a container",
+        )
+    ),
     (
         "replace the image",
         (
@@ -479,13 +490,16 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
             " next run replaces the disk once more, and leaves the first one as an unused disk"
         ),
     ),
-    (
-        "replace the root of a container",
-        ("quorum lost",),
+    *(
         (
-            "PVE renames a volume before it writes the configuration of its new owner, and creates"
-            " one before that of the holder (pve-container: API2/LXC.pm, move_volume)"
-        ),
+            scenario,
+            ("quorum lost",),
+            (
+                "PVE renames a volume before it writes the configuration of its new owner, and"
+                " creates one before that of the holder (pve-container: API2/LXC.pm, move_volume)"
+            ),
+        )
+        for scenario in ("replace the root of a container", "an approved image of a container")
     ),
     (
         "restore in place with a copy",

@@ -13,6 +13,7 @@ from typing import Any
 from tests.certificates import some_certificate
 from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import Lab
+from tests.own_files import OWN_FILES, own_file
 from tests.simulator.identity.acme_accounts import TERMS
 from tests.tools.declarations import load
 from tests.tools.sections import sections_of
@@ -111,6 +112,8 @@ _FAILOVER = {
     "task_timeout": LIMITS["task_timeout"],
 }
 _EVACUATION = {"node": "pve2", "wait_timeout": 30, **LIMITS}
+_STOP = {"state": "stopped", "tenants": [TENANT], "shutdown_timeout": 30, "task_timeout": 60}
+_TENANT = {"name": "initech", "credentials_file": f"{OWN_FILES}.sites.yml"}
 _NETWORK = {
     "zones": [{"name": "faulty", "type": "simple"}],
     "vnets": [{"name": "faulty0", "zone": "faulty"}],
@@ -191,8 +194,21 @@ class Scenario:
         if self.module.startswith("ceph_") and not self.module.endswith("_info"):
             lab.simulator.ask("PUT", "/cluster", {"ceph": {}})
         for module, options in self.before:
+            if "credentials_file" in options:  # of another run on a cluster that is reset
+                own_file(options["credentials_file"]).unlink(missing_ok=True)
             result = lab.run(module, **options)
             assert not result.get("failed"), (self.key, result)
+        if "apply_plan" in self.options:
+            task = {**self.options, "plan_file": self.options["apply_plan"]}
+            del task["apply_plan"]
+            own_file(task["plan_file"]).unlink(missing_ok=True)
+            result = lab.run(self.module, check=True, **task)
+            assert not result.get("failed"), (self.key, result)
+
+
+def plan_of(key: str) -> dict[str, str]:
+    """Return the option that applies a plan, which `prepare` makes: a file of this process."""
+    return {"apply_plan": f"{OWN_FILES}-{key}.json"}
 
 
 def machine(running: bool = False, **config: Any) -> dict[int, dict[str, Any]]:
@@ -263,7 +279,9 @@ def container_template(**config: Any) -> dict[int, dict[str, Any]]:
     return {CT_TEMPLATE: {"node": "pve1", "config": whole}}
 
 
-def root(key: str, *before: str, running: bool = False, state: str) -> Scenario:
+def root(
+    key: str, *before: str, running: bool = False, state: str = "replaced", **options: Any
+) -> Scenario:
     """Return a scenario of module container_image for the subject, which is of an older image;
     `before` are the states that the module has brought it to.
     """
@@ -272,7 +290,7 @@ def root(key: str, *before: str, running: bool = False, state: str) -> Scenario:
     smaller = f"ceph:base-{CT_TEMPLATE}-disk-0,size=1G"  # the root of the holder grows
     there |= container_template(hostname="golden", tags="version-2", rootfs=smaller)
     tasks = tuple(("container_image", {**choice, "state": one}) for one in before)
-    whole = {**choice, "state": state}
+    whole = {**choice, "state": state, **options}
     return Scenario(key, "container_image", whole, before=tasks, containers=there)
 
 
@@ -481,6 +499,77 @@ SCENARIOS: tuple[Scenario, ...] = (
         },
     ),
     Scenario(
+        "an approved list",
+        "vms",
+        {
+            "vms": [
+                {"name": NAME, "source": "debian-13", "node": "pve1", "cores": 3},
+                {"name": "neighbour", "cores": 2},
+            ],
+            "tenant": TENANT,
+            **plan_of("list"),
+            **LIMITS,
+        },
+    ),
+    ha(
+        "an approved tenant",
+        "tenant",
+        ("tenant", _TENANT),
+        **_TENANT,
+        comment="of the plan",
+        storages=["ceph"],
+        **plan_of("tenant"),
+    ),
+    Scenario(
+        "an approved evacuation",
+        "evacuation",
+        {**_EVACUATION, **plan_of("evacuation")},
+        machine(True),
+    ),
+    Scenario(
+        "an approved image",
+        "vms",
+        {
+            "vms": [
+                {
+                    "name": NAME,
+                    "source": "golden",
+                    "replace_image": True,
+                    "disks": [{"name": "scsi0", "size": "2G"}],
+                    "state": "started",
+                    "force": True,
+                }
+            ],
+            "tenant": TENANT,
+            **plan_of("image"),
+            **LIMITS,
+        },
+        {9020: GOLDEN, **machine(running=True, description=_OLD_IMAGE)},
+    ),
+    root("an approved image of a container", running=True, start=True, **plan_of("root")),
+    Scenario(
+        "an approved return",
+        "evacuation",
+        {**_EVACUATION, "state": "returned", **plan_of("return")},
+        machine(True),
+        before=(("evacuation", _EVACUATION),),
+    ),
+    Scenario(
+        "an approved failover",
+        "failover",
+        {**_FAILOVER, **plan_of("failover")},
+        machine(),
+        before=(*_BACKED_UP, ("vm", {**_SUBJECT, "state": "absent"})),
+    ),
+    Scenario("an approved stop", "power", {**_STOP, **plan_of("power")}, machine(True)),
+    ha(
+        "an approved cluster file",
+        "cluster",
+        groups=[{"name": "faultygroup", "comment": "of the plan"}],
+        pools=[{"name": "faultypool"}],
+        **plan_of("cluster"),
+    ),
+    Scenario(
         "a list that prunes",
         "vms",
         {"vms": [{"name": "neighbour"}], "tenant": TENANT, "prune": True, **LIMITS},
@@ -514,13 +603,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         "rebalance",
         {"max_moves": 1, "threshold": 0, **LIMITS},
         {**machine(True, memory="4096"), 20103: _LARGE},
+        ending={"task_timeout": 600},  # it waits for the move that a killed run has left
     ),
-    Scenario(
-        "stop a tenant's guests",
-        "power",
-        {"state": "stopped", "tenants": [TENANT], "shutdown_timeout": 30, "task_timeout": 60},
-        machine(True),
-    ),
+    Scenario("stop a tenant's guests", "power", _STOP, machine(True)),
     snapshot("take a snapshot", snapshot="one"),
     snapshot("take a snapshot with memory", running=True, snapshot="one", vmstate=True),
     snapshot("describe a snapshot", "one", snapshot="one", description="another"),

@@ -8,11 +8,14 @@ inventory and the lookup.
 from __future__ import annotations
 
 import json
+import shutil
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ansible.errors import AnsibleError
 from ansible.inventory.data import InventoryData
@@ -20,6 +23,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader, lookup_loader
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._operation.events.advance import advance
 from ansible_collections.pve.fleet.plugins.module_utils._operation.events.model import (
@@ -157,6 +161,23 @@ def _metrics(lab: Lab, options: dict[str, Any], place: Path) -> dict[str, Any]:
     return run_module("metrics", {**lab.connection, **options, "path": str(file)})
 
 
+def _usage(lab: Lab, options: dict[str, Any], place: Path) -> dict[str, Any]:
+    """Return what module usage says of the second sample in a directory that is new each time.
+
+    The second sample is taken a minute after the first one: samples of one second are one sample.
+    """
+    directory = place / "usage"
+    shutil.rmtree(directory, ignore_errors=True)
+    given = {**lab.connection, **options, "path": str(directory)}
+    now = int(time.time())
+    with mock.patch.object(Clock, "time", return_value=float(now)):
+        first = run_module("usage", given)
+    if first.get("failed"):
+        return first
+    with mock.patch.object(Clock, "time", return_value=float(now + 60)):
+        return run_module("usage", given)
+
+
 def _events(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
     """Return the events of two readings, the second of which finds everything new."""
 
@@ -202,6 +223,7 @@ _RUNNERS = {
     "inventory": _inventory,
     "lookup": _lookup,
     "metrics": _metrics,
+    "usage": _usage,
     "events": _events,
 }
 
@@ -455,7 +477,7 @@ _CHOSEN: tuple[Subject, ...] = (*map(of_scenario, SCENARIOS), *READING)
 
 def declared() -> tuple[Subject, ...]:
     """Return a subject for each module that has no other: the task of its declaration."""
-    chosen = {subject.kind for subject in _CHOSEN}
+    chosen = {subject.kind for subject in _CHOSEN} | {"relocate"}  # it has two sites
     return tuple(
         Subject(f"the task of {name}", name, options)
         for name, options in minimal_tasks().items()

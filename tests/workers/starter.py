@@ -16,7 +16,10 @@ import sys
 import pytest
 from ansible.utils.path import cleanup_tmp_file
 
+from tests.own_files import name_files
 from tests.simulator.forks import end_as_usual, serve
+from tests.simulator.schema.definition import VERSIONS
+from tests.simulator.starter import load_schemas
 from tests.workers import collected
 
 
@@ -41,6 +44,11 @@ def load() -> None:
     files = dict.fromkeys(path.partition("::")[0] for path in given)
     options = ["--collect-only", "-q", "-n", "0", "-p", "no:cacheprovider"]
     pytest.main([*options, *files], plugins=[Imports()])
+    load_schemas(list(VERSIONS))
+    from hypothesis import strategies  # only once pytest can rewrite its plugin
+
+    # Hypothesis has a table of all characters, which a fresh clone lacks: seconds for each worker.
+    strategies.text().validate()
 
 
 def run(args: list[str]) -> int:
@@ -48,6 +56,7 @@ def run(args: list[str]) -> int:
     sys.argv = ["-c"]
     # This directory is of the starter, which removes it at its own end.
     atexit.unregister(cleanup_tmp_file)
+    name_files()
     try:
         exec(args[-1], {"__name__": "__main__"})
     except SystemExit as end:
