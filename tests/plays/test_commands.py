@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import os
 import re
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from ansible.executor import module_common
 
 from tests.plays import commands
+from tests.plays.ansible_starter import kept_payloads
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +85,24 @@ def test_another_configuration_is_read(tmp_path: Path, environment: dict[str, st
     forced = commands.run(play, tmp_path, {**environment, "ANSIBLE_FORCE_COLOR": "true"})
     plain = commands.run(play, tmp_path, environment)
     assert ["\x1b[" in done.stdout for done in (forced, plain)] == [True, False]
+
+
+def test_a_packed_module_holds_compiled_files(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The first command packs the module, and the second one runs what the first one left."""
+    cached = getattr(module_common, "_CachedModule", None)
+    if cached is None:
+        pytest.skip("ansible-core packs modules in another form before 2.19")
+    for _time in range(2):
+        done = commands.run(["ansible-playbook", "show.yml"], tmp_path, environment)
+        assert "changed=1" in done.stdout, done.stderr
+    (file,) = kept_payloads().glob("ansible.modules.command-ZIP_DEFLATED*")
+    data = io.BytesIO(base64.b64decode(cached.load(str(file)).zip_data))
+    with zipfile.ZipFile(data) as archive:
+        names = archive.namelist()
+        assert "ansible/modules/command.py" in names
+        assert {f"{name}c" for name in names if name.endswith(".py")} <= {*names}
+        # Python takes the compiled file and does not compare it with the source.
+        assert archive.read("ansible/modules/command.pyc")[4:8] == (1).to_bytes(4, "little")
 
 
 def test_commands_at_once_do_not_share_what_they_are_given(

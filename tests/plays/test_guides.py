@@ -91,6 +91,13 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yaml": By(IN_EXAMPLES),
         "yml": Not("tests/plays/test_failover.py sets the same variables"),
         "shell": Not("tests/plays/test_failover.py sets the same variables"),
+        "text": OUTPUT,
+    },
+    "docs/relocation.md": {
+        "yaml": By(IN_EXAMPLES),
+        "yml": Not("tests/plays/test_relocate.py sets the same variables"),
+        "shell": Not("tests/plays/test_relocate.py sets the same variables"),
+        "text": OUTPUT,
     },
     "docs/drift.md": {
         "yaml": By(IN_EXAMPLES),
@@ -98,6 +105,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "console": OUTPUT,
         "text": Not("cron and systemd run it"),
     },
+    "docs/plans.md": {"console": OUTPUT, "text": OUTPUT},
     "docs/architecture.md": {"text": OUTPUT},
     "docs/estates.md": {"yaml": By(HERE), "shell": By(HERE)},
     "docs/export.md": {
@@ -109,7 +117,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     "docs/getting-started.md": {"shell": By(HERE), "yaml": By(HERE), "text": OUTPUT},
     "docs/firewall.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "docs/ha.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
-    "docs/images.md": {"yaml": PLACEHOLDERS, "shell": OWN_CLUSTER},
+    "docs/images.md": {"yaml": PLACEHOLDERS, "shell": OWN_CLUSTER, "text": OUTPUT},
     "docs/inventory.md": {
         "yaml": By("tests/plays/test_inventory_docs.py"),
         "shell": OWN_CLUSTER,
@@ -122,6 +130,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     },
     "docs/maintenance.md": {
         "shell": Not("tests/plays/test_maintenance.py runs the same commands with its own nodes"),
+        "yml": Not("tests/plays/test_inventory_kinds.py reads nodes"),
         "yaml": By(IN_EXAMPLES),
         "text": OUTPUT,
     },
@@ -132,6 +141,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     },
     "docs/moving-from-community-proxmox.md": {"yaml": By(HERE)},
     "docs/moving-from-terraform.md": {"shell": By(HERE)},
+    "docs/several-clusters.md": {"yaml": PLACEHOLDERS, "text": OUTPUT},
     "docs/placement.md": {"yaml": By("tests/unit/test_docs_vm.py"), "text": OUTPUT},
     "docs/nodes.md": {"yaml": By(IN_EXAMPLES)},
     "docs/pools.md": {"yaml": By(IN_EXAMPLES)},
@@ -167,14 +177,20 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "shell": Not("commands of a node, which the simulator does not have"),
         "yaml": By(HERE),
     },
+    "docs/usage.md": {
+        "console": OUTPUT,
+        "shell": Not("tests/plays/test_usage.py sets the same variables; paths are a reader's"),
+    },
     "docs/vm.md": {"yaml": By("tests/unit/test_docs_vm.py")},
     "roles/cluster/README.md": {
         "yaml": PLACEHOLDERS,
         "shell": Not("tests/plays/test_cluster_play.py plays such a file"),
+        "text": OUTPUT,
     },
     "roles/maintenance/README.md": {
         "yaml": PLACEHOLDERS,
         "shell": Not("tests/plays/test_maintenance.py sets the same variables"),
+        "text": OUTPUT,
     },
     "roles/drill/README.md": {
         "yaml": PLACEHOLDERS,
@@ -183,7 +199,9 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     "roles/failover/README.md": {
         "yaml": PLACEHOLDERS,
         "shell": Not("tests/plays/test_failover.py sets the same variables"),
+        "text": OUTPUT,
     },
+    "roles/relocate/README.md": {"yaml": PLACEHOLDERS},
     "roles/image/README.md": {"yaml": By(IN_EXAMPLES), "shell": OWN_CLUSTER},
     "roles/preflight/README.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "roles/provision/README.md": {
@@ -199,7 +217,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yaml": By(IN_EXAMPLES),
         "shell": Not("tests/plays/test_snapshot_plays.py sets the same variables"),
     },
-    "roles/tenant/README.md": {"yaml": PLACEHOLDERS, "shell": OWN_CLUSTER},
+    "roles/tenant/README.md": {"yaml": PLACEHOLDERS, "shell": OWN_CLUSTER, "text": OUTPUT},
     "tests/README.md": {"shell": Not("they run the tests themselves")},
     "tests/simulator/README.md": {"console": OUTPUT, "python": OUTPUT, "toml": OUTPUT},
     "tests/tools/docs_site/index.md": {"yaml": By("tests/unit/test_tools_docs_site.py")},

@@ -6,17 +6,24 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.variables import (
+    FAMILIES,
+)
+from tests.cases import repeated
 from tests.demo.lab import Lab
+from tests.modules.test_unknown_names import NAMING
 from tests.plays.provision_helpers import Player
 
 ROOT = Path(__file__).parents[2]
 PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
+REQUIRED = {name: family.required for name, family in FAMILIES.items()}
 # The playbooks in which the settings of tenants in an estate have a meaning.
 READ_TENANTS = ("audit", "drift", "metrics", "provision", "report", "tenant", "rotate")
 
@@ -92,9 +99,36 @@ def test_wrong_settings_of_a_tenant_are_refused(lab: Lab, player: Player, playbo
     assert f"{cause} (did you mean 'quota'?)" in output
 
 
+@pytest.mark.parametrize(
+    ("playbook", "arguments"),
+    [
+        ("backup", ("-e", "backup_tenant=acme", "-e", "backup_storage=local")),
+        ("rebalance", ()),
+        ("rollback", ("-e", "snapshot_policy_vms=web1", "-e", "snapshot_policy_name=before")),
+        ("rotate", ("-e", "tenant_name=acme")),
+        ("tidy", ("-e", "tidy_tenant=acme")),
+    ],
+)
+def test_a_plan_that_would_not_be_followed_is_refused(
+    lab: Lab, player: Player, playbook: str, arguments: tuple[str, ...]
+) -> None:
+    plan = ("-e", "apply_plan=plan.json")
+    output = refusal(lab, player, f"pve.fleet.{playbook}", *arguments, *plan)
+    assert "Nothing was done." in output
+    assert "apply_plan" in output
+
+
+@pytest.mark.parametrize("playbook", [name for name in PLAYBOOKS if REQUIRED.get(name)])
+def test_a_variable_that_is_missing_is_named(lab: Lab, player: Player, playbook: str) -> None:
+    output = refusal(lab, player, f"pve.fleet.{playbook}")
+    for name, next_step in REQUIRED[playbook].items():
+        assert f"{name} is not set. {next_step}" in output
+
+
 def test_every_playbook_checks_its_variables() -> None:
     """The check is the first task, so that nothing precedes it."""
-    of_workflows = {"awx_failed", "awx_undo"}  # they read artifacts, and have no variables of users
+    # They read artifacts, and have no variables of users.
+    of_workflows = {"awx_failed", "awx_site", "awx_sites", "awx_undo"}
     for name in sorted(set(PLAYBOOKS) - of_workflows):
         text = (Path(__file__).parents[2] / "playbooks" / f"{name}.yml").read_text(encoding="utf-8")
         (play,) = yaml.safe_load(text)
@@ -102,6 +136,37 @@ def test_every_playbook_checks_its_variables() -> None:
         if "rolespec_validate" in first:  # the first task of the role makes the check
             first = _checks_of(play["tasks"][0])
         assert "pve.fleet.mistakes" in first, name
+
+
+def test_no_playbook_ends_without_an_error_if_no_host_matches() -> None:
+    """Ansible skips such a play: the lookup `pve.fleet.hosts` fails instead."""
+    for path in sorted((ROOT / "playbooks").glob("**/*.yml")):
+        text = path.read_text(encoding="utf-8")
+        for line in re.findall("^  hosts: .*{{.*", text, re.MULTILINE):
+            assert "query('pve.fleet.hosts', " in line, path.name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (
+            ("-e", "maintenance_hosts=kind_nod"),
+            "no host of the inventory matches 'kind_nod' (did you mean 'kind_node'?)",
+        ),
+        (("-e", "maintenance_hosts=kind_node:!pve1"), "matches 'kind_node:!pve1'"),
+        (("--limit", "web1"), "no host that matches 'kind_node' is left by --limit web1"),
+    ],
+)
+def test_a_play_without_hosts_fails(
+    lab: Lab, player: Player, arguments: tuple[str, ...], cause: str
+) -> None:
+    inventory = {"kind_node": {"hosts": {"pve1": None}}, "vms": {"hosts": {"web1": None}}}
+    (player.directory / "inventory.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+    mark = lab.mark()
+    command = player.play("pve.fleet.maintenance", "-i", "inventory.yml", *arguments)
+    assert command.status != 0
+    assert cause in " ".join(command.output.split())
+    assert lab.requests_since(mark) == []
 
 
 def _checks_of(task: dict[str, Any]) -> str:
@@ -210,6 +275,17 @@ def test_variables_of_others_can_be_named(lab: Lab, player: Player) -> None:
     player.play("pve.fleet.provision", "-e", '{"provision_vms": []}', *more).expect()
 
 
+BACKUP = {"backup_tenant": "acme"}
+DRILL = {"drill_directory": "DIRECTORY"}
+FAILOVER = {
+    "failover_directory": "DIRECTORY",
+    "failover_lost": True,
+    "failover_storages": ["local"],
+}
+SNAPSHOT = {"snapshot_policy_tenant": "acme", "snapshot_policy_name": "s1"}
+IMAGE = {"image_name": "golden", "image_url": "http://127.0.0.1:9/golden.qcow2"}
+VERSION = {**IMAGE, "image_version": "1", "image_nodes": ["pve1"], "image_storages": ["ceph"]}
+ESTATE = {"tenants": {"acme": {}}, "provision_vms": [{"name": "web1", "tenant": "acme"}]}
 # A variable of a playbook or role that names something, the variables beside it, and the hint.
 NAMES_NOTHING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("export", {"export_tenant": "acne"}, {"export_directory": "."}, "acme"),
@@ -228,10 +304,83 @@ NAMES_NOTHING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         {"power_state": "stopped", "power_tenants": ["acme"]},
         "web1",
     ),
+    ("export", {"export_pool": "acne"}, {"export_directory": "."}, "acme"),
+    ("export", {"export_vms": ["wbe1"]}, {"export_directory": "."}, "web1"),
+    ("export", {"export_tags": ["wbe"]}, {"export_directory": "."}, "web"),
+    ("status", {"status_nodes": ["pve11"]}, {}, "pve1"),
+    ("status", {"status_tenants": ["acne"]}, {}, "acme"),
+    ("backup", {"backup_tenant": "acne"}, {"backup_storage": "local"}, "acme"),
+    ("backup", {"backup_vms": ["wbe1"]}, {**BACKUP, "backup_storage": "local"}, "web1"),
+    ("backup", {"backup_storage": "lcoal"}, BACKUP, "local"),
+    ("drill", {"drill_tags": ["wbe"]}, DRILL, "web"),
+    ("drill", {"drill_storages": ["lcoal"]}, DRILL, "local"),
+    ("drill", {"drill_storage_map": {"lcoal-lvm": "ceph"}}, DRILL, "local-lvm"),
+    ("drill", {"drill_network": "vmbr00"}, DRILL, "vmbr0"),
+    ("failover", {"failover_vms": ["wbe1"]}, FAILOVER, "web1"),
+    ("failover", {"failover_exclude": ["wbe1"]}, FAILOVER, "web1"),
+    ("failover", {"failover_tenant": "acne"}, FAILOVER, "acme"),
+    ("failover", {"failover_storages": ["lcoal"]}, FAILOVER, "local"),
+    ("failover", {"failover_storage": "cehp"}, FAILOVER, "ceph"),
+    ("failover", {"failover_storage_map": {"lcoal-lvm": "ceph"}}, FAILOVER, "local-lvm"),
+    ("failover", {"failover_networks": {"vmbr0": "vmbr00"}}, FAILOVER, "vmbr0"),
+    ("failover", {"failover_network": "vmbr00"}, FAILOVER, "vmbr0"),
+    ("failover", {"failover_pools": {"acne": "acme"}}, FAILOVER, "acme"),
+    ("failover", {"failover_copy_pool": "acne"}, FAILOVER, "acme"),
+    ("failover", {"failover_node": "pve11"}, FAILOVER, "pve1"),
+    (
+        "failover",
+        {"failover_placement": {"exclude": ["pve11"]}},
+        {**FAILOVER, "failover_pools": {"acme": "acme"}},
+        "pve1",
+    ),
+    ("snapshot", {"snapshot_policy_vms": ["wbe1"]}, SNAPSHOT, "web1"),
+    ("snapshot", {"snapshot_policy_tags": ["wbe"]}, SNAPSHOT, "web"),
+    ("snapshot", {"snapshot_policy_tenant": "acne"}, SNAPSHOT, "acme"),
+    ("rollback", {"snapshot_policy_vms": ["wbe1"]}, SNAPSHOT, "web1"),
+    ("image", {"image_storage": "lcoal"}, IMAGE, "local"),
+    ("image", {"image_node": "pve11"}, IMAGE, "pve1"),
+    ("image", {"image_nodes": ["pve11"]}, VERSION, "pve1"),
+    ("image", {"image_storages": ["cehp"]}, VERSION, "ceph"),
+    ("image", {"image_disk_storage": "cehp"}, IMAGE, "ceph"),
+    ("provision", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
+    ("replace_images", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
+    ("deprovision", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
+    ("drift", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
 ]
+# Variables with such a name that the list above lacks, with the reason.
+OTHER_NAMES = {
+    r"\w+_sites?": "names of sites, see test_sites.py",
+    r"relocate_\w+": "options of module relocate, see test_unknown_names.py",
+    r"cluster_\w+": "the objects of the cluster file",
+    r"preflight_\w+": "the module returns findings",
+    r"provision_(?:vms|networks|parallel_per_\w+)": "the list itself, and numbers",
+    r"failover_(?:lost|replica)_nodes": "names of the lost site",
+    r"maintenance_(?:nodes|placement)": "hosts of the inventory, and an option of module evacuation",
+    r"report_placement": "an option of module report_info, see test_unknown_names.py",
+    r"export_on_nodes": "true or false",
+    r"awx_\w+": "objects of AWX",
+}
 
 
-@pytest.mark.parametrize(("playbook", "named", "others", "hint"), NAMES_NOTHING, ids=str)
+def test_every_variable_that_seems_to_name_something_is_tried() -> None:
+    tried = {name for _playbook, named, *_rest in NAMES_NOTHING for name in named}
+    known = {name for family in FAMILIES.values() for name in family.variables}
+    missing = []
+    for name in sorted(known - tried):
+        if NAMING.search(name) and not any(re.fullmatch(one, name) for one in OTHER_NAMES):
+            missing.append(name)
+    assert missing == []
+
+
+# A tag only widens nothing, so it is a warning.
+WARNED = ("export_tags", "snapshot_policy_tags")
+
+
+@pytest.mark.parametrize(
+    ("playbook", "named", "others", "hint"),
+    repeated((pytest.param(*one) for one in NAMES_NOTHING), first=11),
+    ids=str,
+)
 def test_a_variable_that_names_nothing_is_refused(
     lab: Lab,
     player: Player,
@@ -240,7 +389,25 @@ def test_a_variable_that_names_nothing_is_refused(
     others: dict[str, Any],
     hint: str,
 ) -> None:
-    lab.make_vm("web1", tags="tenant_acme")
-    variables = json.dumps({**named, **others}).replace("DIRECTORY", str(player.directory))
-    output = player.play(f"pve.fleet.{playbook}", "-e", variables).expect(2).output
-    assert f"(did you mean '{hint}'?)" in output
+    options = {"pool": "acme", "net0": "virtio,bridge=vmbr0", "scsi0": "local-lvm:1"}
+    vmid = lab.make_vm("web1", tags="tenant_acme;web", **options)
+    if playbook == "failover":  # whose guests are archives
+        lab.call("POST", "/nodes/pve1/vzdump", vmid=vmid, storage="local")
+        lab.call("DELETE", f"/nodes/pve1/qemu/{vmid}")
+    variables = json.dumps({**others, **named}).replace("DIRECTORY", str(player.directory))
+    mark, warned = lab.mark(), any(name in named for name in WARNED)
+    played = player.play(f"pve.fleet.{playbook}", "-e", variables, "--check")
+    output = played.expect(0 if warned else 2).output
+    assert re.search(
+        rf"(did you mean|backups are:|pools are|online are) '?\b{hint}\b", " ".join(output.split())
+    )
+    assert not [one for one in lab.requests_since(mark) if one.is_write]
+
+
+def test_a_refusal_names_the_variables_of_the_playbook(lab: Lab, player: Player) -> None:
+    """Also in the line that Ansible prints above the result since ansible-core 2.19."""
+    given = {"failover_storages": "local", "failover_lost": True}
+    more = {"failover_directory": str(player.directory / "failover")}
+    refused = player.play("pve.fleet.failover", **given, **more).expect(2).output
+    assert "Check failover_storages and failover_max_age" in refused
+    assert "Check storages" not in refused
