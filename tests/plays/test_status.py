@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import yaml
+
 from tests.demo.lab import Lab
-from tests.plays.provision_helpers import PROVISION, Player, vm, writes
+from tests.labs.sites import DARK
+from tests.plays.provision_helpers import PROVISION, Player, site_of, vm, writes
 
 STATUS = "pve.fleet.status"
 
@@ -37,3 +42,30 @@ def test_the_guests_of_an_estate_are_a_table(player: Player, lab: Lab) -> None:
     assert [row[0] for row in table(some.output)] == ["web1"]
     refused = player.play(STATUS, "-e", "status_tenant=acme").expect(2)
     assert "did you mean 'status_tenants'?" in refused.output
+    assert shown.output.count("TASK [") == 3
+    wrong = player.play(STATUS, *options[:2], "-e", "status_states=runing").expect(2).output
+    assert "The guests cannot be selected: there is no state 'runing'" in wrong
+    assert "(did you mean 'running'?)" in wrong
+    assert "filter plugin" not in wrong
+
+
+def test_sites_without_a_default_and_a_site_that_does_not_answer(
+    player: Player, lab: Lab, tmp_path: Path
+) -> None:
+    lab.make_vm("web9", tags="tenant_acme")
+    sites = [site_of(name, lab.simulator) for name in ("north", "south")]
+    file = tmp_path / "sites.yml"
+    for more in ({}, {"default": True}):
+        file.write_text(yaml.safe_dump({"sites": [*sites, {"name": "west", **DARK, **more}]}))
+        own = {name: value for name, value in player.environment.items() if "PROXMOX" not in name}
+        several = Player(
+            player.directory, {**own, "PROXMOX_SITES_FILE": str(file), "PROXMOX_RETRIES": "1"}
+        )
+        several.environment.pop("PROXMOX_HOST", None)
+        shown = several.play(STATUS)
+        assert [row[0] for row in table(shown.output) if row[1] == "web9"] == ["north", "south"]
+        shown.expect(2)
+        missing = "The guests of west are missing: Could not read the cluster: 127.0.0.1:9 refused"
+        assert missing in shown.output
+    file.write_text(yaml.safe_dump({"sites": [{"name": "west", **DARK}]}))
+    assert missing in several.play(STATUS).expect(2).output
