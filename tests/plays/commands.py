@@ -18,7 +18,7 @@ from tests.workers import HOME_VARIABLE
 
 FORKED = ("ansible-playbook", "ansible-inventory")
 # Variables that are different in each test, and which Ansible does not read when it is loaded.
-UNREAD = ("PROXMOX_", "PYTEST_", "CONTROLLER_", "PVE_FLEET_METRICS_")
+UNREAD = ("PROXMOX_", "PYTEST_", "CONTROLLER_", "PVE_FLEET_METRICS_", "PWD")
 
 
 @functools.cache

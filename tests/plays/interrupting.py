@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.simulator.forks import Forked
+
+# How long ansible-playbook may take to end, in seconds.
+_LONGEST = 120.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,13 @@ def end(process: Forked, how: End) -> None:
     process.send_signal(how.signal)
     if how.worker_too:
         kill(workers, how.signal)
-    process.wait()
+    try:
+        process.wait(_LONGEST)
+    except subprocess.TimeoutExpired:
+        # ansible-core waits forever for the lock of a queue that a killed worker held
+        # (plugins/strategy/__init__.py, cleanup).
+        process.kill()
+        process.wait()
 
 
 def kill(workers: list[int], number: signal.Signals) -> None:

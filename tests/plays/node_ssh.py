@@ -5,7 +5,8 @@
 
 Commands of a node are real processes in a directory of the test. The programs of Proxmox VE and
 Debian that would change a node are replaced: `ha-manager` and `reboot-node` are requests to the
-control plane, as are `grep`, `zfs` and `mv`, which read and move configurations in `/etc/pve`.
+control plane, as are `grep`, `zfs` and `mv`, which read and move configurations in `/etc/pve`, and
+`unlock` and `set` of `qm` and `pct`, without a digest.
 `apt-get` notes its arguments, and `find` shows the file `reboot-required` of the node. While the
 simulated node is offline, its SSH does not answer.
 """
@@ -61,6 +62,13 @@ elif name == "mv":
     words = sys.argv[3].split("/")
     kind = next(kind for kind, name in FOLDERS.items() if name == words[5])
     ask("PUT", kind + "/" + words[-1].split(".")[0], {{"running": False, "node": words[4]}})
+elif name in ("qm", "pct"):
+    kind, options = "/vms/" if name == "qm" else "/containers/", sys.argv[3:]
+    body = {{"lock": None}} if sys.argv[1] == "unlock" else {{}}
+    for key, value in zip(options[::2], options[1::2]):
+        body |= {{"--delete": {{value: None}}, "--template": {{"template": value}}}}.get(key, {{}})
+    assert body, sys.argv
+    ask("PUT", kind + sys.argv[2], {{"config": body}})
 elif name == "ha-manager":
     assert sys.argv[1:3] == ["crm-command", "node-maintenance"], sys.argv
     ask("PUT", "/nodes/" + sys.argv[4], {{"maintenance": sys.argv[3] == "enable"}})
@@ -89,7 +97,7 @@ class NodeSsh:
             "ca": simulator.ca,
             "control": simulator.control,
         }
-        for name in ("is-online", "reboot-node", "ha-manager", "grep", "zfs", "mv"):
+        for name in ("is-online", "reboot-node", "ha-manager", "grep", "zfs", "mv", "qm", "pct"):
             self._write(name, _CONTROL.format(**names))
         self._write("ssh", _SSH.format(**names))
         self._write("apt-get", _APT)

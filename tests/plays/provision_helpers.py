@@ -86,6 +86,12 @@ class Played:
     def changed(self) -> int:
         return sum(figures["changed"] for figures in self.recap.values())
 
+    @property
+    def lines(self) -> list[str]:
+        """The printed lines that are not empty, without those of the artifacts."""
+        shown = self.output.partition("CUSTOM STATS")[0]
+        return [line for line in shown.splitlines() if line.strip()]
+
     def expect(self, status: int = 0) -> Played:
         assert self.status == status, self.output
         return self
@@ -125,6 +131,7 @@ class Player:
         self.usual = usual
         self.environment = {
             **os.environ,
+            "PWD": str(directory),  # as a shell sets it
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
             **environment,
         }

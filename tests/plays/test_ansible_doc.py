@@ -19,7 +19,7 @@ from tests.plays.commands import run
 from tests.plays.provision_helpers import Player
 
 # The last line of each: of the first example, of the purposes, and of all options.
-LINES = {"vm": (15, 30, 1190), "vms": (15, 35, 2030), "clone": (15, 35, 1190)}
+LINES = {"vm": (15, 30, 1265), "vms": (15, 35, 2270), "clone": (15, 35, 1265)}
 PURPOSES = {
     "vm": ("Which VM:", "Power:", "Hardware:", "Guest:", "Place and limits:", "Connection:"),
     "vms": ("For the list:", "For a VM:"),

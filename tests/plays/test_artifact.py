@@ -48,7 +48,7 @@ WANTED = {
     "links and guides of docs.ansible.com": r"docs/docsite/((links|extra-docs)\.yml|rst/[\w-]+\.rst)",
     "pictures of the guides": r"docs/[\w-]+\.(svg|png)",
     "schemas of results": r"docs/\w+\.schema\.json",
-    "examples": r"docs/examples/([\w/.]+\.yml|ansible\.cfg)",
+    "examples": r"docs/examples/([\w/.-]+\.yml|ansible\.cfg|gitops/requirements\.txt)",
 }
 # A release adds these to the changelog, and empties the directory of fragments.
 RELEASED = {"CHANGELOG.md", "CHANGELOG.rst", "changelogs/fragments/.keep"}

@@ -99,5 +99,5 @@ def test_the_same_file_for_several_sites(lab: Lab, player: Player) -> None:
         only = {**chosen, "cluster_sites": ["munich"], **changed}
         player.play(CLUSTER, "-e", json.dumps(only)).expect()
         output = player.play(DRIFT, *arguments).expect(2).output
-        assert output.count("groups editors: drifted") == 1
+        assert output.count("~ groups editors ") == 1
         assert "in 1 resources: groups editors" in output

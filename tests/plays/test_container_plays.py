@@ -52,7 +52,7 @@ def drifts(player: Player) -> str:
     """Return the list of what differs on the page of the report, empty without one."""
     page = (player.directory / "report" / "report.html").read_text(encoding="utf-8")
     assert 'id="drift"' in page
-    return page.partition('<ul class="drifts">')[2].partition("</ul>")[0]
+    return page.partition('<ul class="changes">')[2].partition("</ul>")[0]
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_drift_metrics_and_report_compare_it(lab: Lab, player: Player) -> None:
 
     write(player, {**ESTATE, "provision_containers": [{**CT1, "cores": 2}]})
     differs = player.play("pve.fleet.drift", *estate).expect(2)
-    assert "cores: wanted 2" in differs.output
+    assert "cores 2 added" in differs.output
     player.play("pve.fleet.metrics", *estate, "-e", place).expect()
     changed = (player.directory / "pve.prom").read_text(encoding="utf-8")
     drift = {line for line in text.splitlines() if line.startswith("proxmox_drift")}
@@ -121,4 +121,5 @@ def test_snapshots_by_vmid_and_tidy(lab: Lab, player: Player) -> None:
     by_vmid = ("-e", f"snapshot_policy_vms={row['vmid']}", "-e", "snapshot_policy_name=one")
     player.play("pve.fleet.snapshot", *by_vmid).expect()
     player.play("pve.fleet.rollback", *by_vmid).expect()
-    player.play("pve.fleet.tidy", "-e", "tidy_tenant=acme").expect()
+    tidied = player.play("pve.fleet.tidy", "-e", "tidy_tenant=acme").expect()
+    assert "\nNothing is unfinished\n" in tidied.output

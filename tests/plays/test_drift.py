@@ -59,7 +59,7 @@ def test_exit_status_says_whether_there_is_drift(lab: Lab, player: Player) -> No
     for arguments in ((), ("--check",)):
         report, output = play(player, *arguments, status=2)
         assert report["summary"]["drifted"] == 1
-        assert "cores: wanted 1, actual 4" in output
+        assert "cores 4 -> 1" in output
     assert writes(lab, mark) == []
 
     play(player, "-e", '{"provision_drift_ignore": ["web:cores"]}')
@@ -74,7 +74,7 @@ def test_what_cannot_be_known_is_not_a_success(lab: Lab, player: Player) -> None
     lab.simulator.steer("/nodes/pve3", {"online": True})
     assert not report["complete"]
     assert '"Unknown: ' in output
-    assert "unknown: node pve3: node pve3 is offline" in output
+    assert "! node pve3 unknown: node pve3 is offline" in " ".join(output.split())
 
 
 def test_a_folder_that_does_not_exist_is_reported(lab: Lab, player: Player) -> None:

@@ -8,6 +8,7 @@ of the page.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,7 +137,28 @@ def play(player: Player, tasks: list[dict[str, Any]], **variables: str) -> str:
     return player.play("examples.yml", **variables).expect().output
 
 
-@pytest.mark.parametrize("module", MODULES)
+def test_examples_of_a_move(lab: Lab, player: Player) -> None:
+    """Guest web1 moves from this cluster to another one, and back. The page relocation.md has these
+    examples too.
+    """
+    disk = {"name": "scsi0", "size": 1, "storage": "ceph"}
+    web = {"name": "web1", "tenant": "acme", "state": "started", "disks": [disk]}
+    play(player, [{"pve.fleet.vm": web}])
+    with Lab(task_ms="default=10", lag_s=0, auth_delay_s=0) as munich:
+        sites = [
+            {"name": "vienna", **lab.connection},
+            {"name": "munich", **munich.connection, "nodes": ["pve1"]},
+        ]
+        file = player.directory / "sites.yml"
+        file.write_text(json.dumps({"sites": sites}, default=str), encoding="utf-8")
+        tasks = examples("relocate")
+        for task in tasks:
+            if "pve.fleet.relocate" in task:
+                task["pve.fleet.relocate"] |= {"sites_file": str(file), "pools": {"acme": "acme"}}
+        assert "Traceback" not in play(player, tasks)
+
+
+@pytest.mark.parametrize("module", [one for one in MODULES if one != "relocate"])
 def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     tasks = examples(module)
     if module in (

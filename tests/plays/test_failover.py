@@ -66,7 +66,7 @@ def play(player: Player, sites: dict[str, Lab], *arguments: str, **more: Any) ->
 @pytest.mark.slow
 def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path) -> None:
     munich, sites = lab, {"vienna": vienna, "munich": lab}
-    player = Player(tmp_path, {})
+    player = Player(tmp_path, {"ANSIBLE_SHOW_CUSTOM_STATS": "true"})
     munich.call("POST", "/storage", **NAS)
     share_archives(vienna.simulator, munich.simulator)
 
@@ -95,11 +95,18 @@ def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path
     os.kill(vienna.simulator.pid, signal.SIGKILL)
 
     assert "cannot be asked whether guests run there" in play(player, sites).expect(2).output
-    foreseen = play(player, sites, "--check", failover_lost=True).expect()
-    assert "web" in foreseen.output
+    plan = ("-e", "plan_file=plan.json")
+    foreseen = play(player, sites, "--check", *plan, failover_lost=True).expect()
+    assert "Plan: 3 to create" in foreseen.output.partition("CUSTOM STATS")[2]
     assert writes(munich, mark) == []
     assert not (tmp_path / "failover/failover.json").exists()
-    play(player, sites, failover_lost=True).expect()
+    refused = play(player, sites, *plan, failover_lost=True).expect(2)
+    assert "plan_file is for check mode" in refused.output
+    assert munich.machines() == []
+    approved = ("-e", "apply_plan=plan.json")
+    done = play(player, sites, *approved, failover_lost=True).expect()
+    assert "Done: 3 created" in done.output.partition("CUSTOM STATS")[2]
+    assert len([line for line in done.lines if line.startswith("+ acme/web ")]) == 1
     found = {one.name: one for one in munich.machines()}
     assert {name: (one.status, one.tenant) for name, one in found.items()} == dict.fromkeys(
         GUESTS, ("running", "acme")
@@ -110,10 +117,13 @@ def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path
     mark = munich.mark()
     again = play(player, sites, failover_lost=True).expect()
     assert again.changed == 0
+    assert len(again.lines) <= 12
+    assert "Plan: 3 unchanged" in again.lines
     assert writes(munich, mark) == []
 
 
-@pytest.mark.slow
+# As test_a_run_that_fails_at_any_write_is_completed of tests/modules/test_failover.py.
+@pytest.mark.long
 def test_a_failover_that_is_killed_is_completed_by_the_next(
     vienna: Lab, lab: Lab, tmp_path: Path
 ) -> None:

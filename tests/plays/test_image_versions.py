@@ -21,7 +21,7 @@ __all__ = ["web"]
 VERSIONS: dict[str, Any] = {
     "image_name": "golden",
     "image_nodes": ["pve1", "pve2"],
-    "image_storages": ["nowhere", "local-lvm"],
+    "image_storages": ["elsewhere", "local-lvm"],
     "image_disk_size": "2G",
 }
 
@@ -29,6 +29,8 @@ VERSIONS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab(task_ms="default=10", auth_delay_s=0.1, lag_s=0.1) as lab:
+        place = {"type": "dir", "path": "/srv", "content": "images,rootdir", "nodes": "pve3"}
+        lab.call("POST", "/storage", storage="elsewhere", **place)
         yield lab
 
 
@@ -113,7 +115,7 @@ def test_a_shared_storage_gets_one_template(lab: Lab, player: Player, web: str) 
         "image_name": "shared-golden",
         "image_version": "1",
         "image_url": f"{web}/shared.qcow2",
-        "image_storages": ["ceph"],
+        "image_storages": "ceph",  # as -e image_storages=ceph
         "image_nodes": [],
     }
     player.play(IMAGE, **said).expect()
@@ -213,7 +215,8 @@ def test_refusals(lab: Lab, player: Player, web: str) -> None:
     for options, text in (
         ({"image_version": "1_2"}, "is not the version of an image"),
         ({"image_version": "9", "image_nodes": ["pve9"]}, "node pve9 is unknown or offline"),
-        ({"image_version": "9", "image_storages": ["no"]}, "none of the storages no"),
+        ({"image_version": "9", "image_storages": ["elsewhere"]}, "none of the storages elsewhere"),
+        ({"image_version": "9", "image_storages": ["no", "local-lvm"]}, "there is no storage 'no'"),
         ({"image_version": "9", "image_ensure": True}, "is missing on node"),
     ):
         assert text in player.play(IMAGE, **{**said, **options}).expect(2).output

@@ -130,7 +130,7 @@ def section(report: str, title: str) -> list[str]:
     return [line.strip() for line in found[1].splitlines()] if found else []
 
 
-@pytest.mark.parametrize("seed", repeated(range(SEEDS), first=3))
+@pytest.mark.parametrize("seed", repeated(range(SEEDS), first=3, more=3))
 def test_the_next_run_completes_what_was_interrupted(
     seed: int, ground: Ground, tmp_path: Path
 ) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import LISTING, NODE_VMS, Lister, configure, replaced, run
+from tests.plays.inventory_helpers import (
+    LISTING,
+    NODE_VMS,
+    Lister,
+    configure,
+    one_line,
+    replaced,
+    run,
+)
 from tests.simulator.process import Simulator
 
 
@@ -183,6 +191,19 @@ def test_a_vm_that_was_made_since_then_is_found(
     done = play(tmp_path, tasks, of=of)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("said=20000") == 1
+
+
+def test_the_most_similar_name(listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
+    configure(simulator, 10000, name="shop", tags="tenant_acme")
+    for arguments, hint in (
+        ("'shpo'", "no VM has that name or VMID (did you mean 'shop'?)"),
+        ("'shop', tenant='acmee'", "no VM of tenant acmee (did you mean 'acme'?) has that name"),
+        ("'none', tenant='acme'", "no VM of tenant acme has that name or VMID."),
+    ):
+        done = play(
+            tmp_path, [say(f"lookup('pve.fleet.vm', {arguments}, **of)")], of=listed.connection
+        )
+        assert hint in one_line(done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize(

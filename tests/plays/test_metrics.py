@@ -90,7 +90,7 @@ def test_a_site_that_does_not_answer_is_written_as_such(lab: Lab, player: Player
     connection = {"host": "https://127.0.0.1:1", "retries": 1}
     login = {"token_id": "root@pam!dead", "token_secret": "canary-2"}
     dead = json.dumps({"provision_connection": {**connection, **login}})
-    found, output = play(player, "-e", dead)
+    found, output = play(player, "-e", dead, status=2)
     assert found["proxmox_cluster_connection_status"] == 0
     assert not found.has("proxmox_machines_total")
     assert "Could not read the version" in output

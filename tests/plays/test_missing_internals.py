@@ -24,7 +24,8 @@ ROWS = [
     Row("a wrong option", "vm_info", {"nosuch": 1}),
 ]
 SHARDS = 4
-# All parts in `make test-slow`; in `make test`, an imported part and a part that is used later.
+# All parts in `make test-long`, one of ten in `make test-slow`; in `make test`, an imported part
+# and a part that is used later.
 SHORT = (
     "ansible.module_utils.parsing.convert_bool.boolean",
     "ansible.module_utils.common.arg_spec.ArgumentSpecValidator().validate()._no_log_values",
@@ -72,6 +73,14 @@ def test_a_missing_part_changes_no_result(
 
 
 @pytest.mark.slow
+def test_some_parts_may_be_missing(simulator: Simulator, complete: Played, tmp_path: Path) -> None:
+    """They are imported in different files, and used at different moments of a task."""
+    for number, part in enumerate(complete.compared["parts"][::10]):
+        found = without(part, simulator, tmp_path / str(number))
+        assert_ordinary(part, found, complete, simulator)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_each_part_may_be_missing(
     shard: int, simulator: Simulator, complete: Played, tmp_path: Path

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,17 @@ def test_an_estate_is_checked(lab: Lab, tmp_path: Path) -> None:
     output = checked(lab, tmp_path).expect().output
     for subject in ("debian-13", "ceph (images)", "vmbr0 on any node", "VM.Clone on /vms/9000"):
         assert subject in output
-    assert "pveum role add pve-fleet --privs" in output
+    assert "pveum role add FleetEstate --privs" in output
+
+
+def test_the_role_that_it_prints_is_enough(lab: Lab, tmp_path: Path) -> None:
+    output = checked(lab, tmp_path).expect().output
+    (privileges,) = re.findall(r'pveum role add \w+ --privs "([^"]+)"', output)
+    connection = lab.make_token("estate@pve", "ansible", privileges.split())
+    environment = {f"PROXMOX_{name.upper()}": value for name, value in connection.items()}
+    player = Player(tmp_path, environment)
+    player.play("pve.fleet.preflight", "-e", "@estate.yml").expect()
+    assert player.play("pve.fleet.provision", "-e", "@estate.yml").expect().changed
 
 
 @pytest.mark.parametrize(

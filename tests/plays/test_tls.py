@@ -191,7 +191,8 @@ def _unbroken(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.mark.parametrize("way", repeated(WAYS))
+# As a process, test_every_module_refuses_a_certificate_of_another_ca is the slow one.
+@pytest.mark.parametrize("way", repeated(WAYS, more=0))
 def test_modules_refuse_it(doors: Doors, tmp_path: Path, way: str) -> None:
     """One module that reads, and one that writes."""
     doors.forget()
@@ -219,6 +220,9 @@ def cause_in(module: str, result: Mapping[str, Any]) -> str:
     if module == "report_info":
         assert not result["report"]["complete"], result
         return str(result["report"])
+    if module == "usage":
+        assert not result["complete"], result
+        return str(result["sites"])
     if module in ("metrics", "metrics_info"):
         assert not result["complete"], result
         return str(result["missing"])
@@ -234,7 +238,7 @@ def cause_in(module: str, result: Mapping[str, Any]) -> str:
 def test_every_module_refuses_a_certificate_of_another_ca(
     doors: Doors, tmp_path: Path, way: str
 ) -> None:
-    modules = list(MINIMAL)
+    modules = [name for name in MINIMAL if name != "relocate"]  # it has two sites
     if not WAYS[way]:  # the same code: in `make test-long` all
         modules = cases(full=modules, short=["vms", "audit_info"])
     doors.forget()

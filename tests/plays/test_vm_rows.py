@@ -21,6 +21,22 @@ from tests.simulator.process import Simulator
 
 pytestmark = pytest.mark.slow
 
+MAPPINGS: list[dict[str, Any]] = [
+    {
+        "type": "pci",
+        "name": "gpu1",
+        "map": [
+            {
+                "node": "pve1",
+                "path": "0000:01:00.0",
+                "id": "10de:2204",
+                "iommugroup": 1,
+                "subsystem_id": "10de:1467",
+            }
+        ],
+    },
+    {"type": "usb", "name": "dongle1", "map": [{"node": "pve1", "id": "0529:0001"}]},
+]
 CLUSTER = Path(__file__).resolve().parents[1] / "simulator" / "clusters" / "demo.yml"
 ENVIRONMENT = {
     "PROXMOX_TOKEN_ID": "root@pam!fleet",
@@ -457,7 +473,10 @@ def play(cases: list[Case], where: Path) -> str:
         }
         for case in cases
     ]
-    plays = [{"name": "Rows", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+    mappings = [{"name": "Map a device", "pve.fleet.mapping": one} for one in MAPPINGS]
+    plays = [
+        {"name": "Rows", "hosts": "localhost", "gather_facts": False, "tasks": [*mappings, *tasks]}
+    ]
     (where / "rows.yml").write_text(yaml.safe_dump(plays, sort_keys=False), encoding="utf-8")
     with Simulator(
         "--cluster", str(CLUSTER), "--task-ms", "default=10", "--lag-s", "0"
