@@ -186,7 +186,10 @@ class Setup:
         return {}
 
     def set_object(self, wanted: dict[str, Any]) -> None:
-        """Create, change or remove an object, with its links and its survey."""
+        """Create or change an object, with its links and its survey.
+
+        A workflow keeps only the nodes that it lists.
+        """
         kind, name = wanted["type"], wanted["name"]
         fields = self._fields(wanted)
         row = self._find(kind, name, fields.get(OWNERS.get(kind, "")))
@@ -195,28 +198,29 @@ class Setup:
             row = found[0] if found else None
         word = kind.replace("inventories", "inventory").removesuffix("s").replace("_", " ")
         label = f"{word} '{name}'"
-        if wanted.get("state") == "absent":
-            if row is not None:
-                self._write("DELETE", row["url"], {}, f"Remove {label}")
-                self._forget(kind, row)
-            return
         if row is None:
             row = self._create(kind, fields, label)
         else:
             self._change(row, fields, wanted, label)
         if kind == "workflow_job_template_nodes" and wanted.get("approval"):
             self._set_approval(row, wanted["approval"], label)
+        if "nodes" in wanted:
+            self._remove_nodes(row, wanted["nodes"], label)
         for link, names in wanted.get("links", {}).items():
             self._set_links(row, link, names, label)
         if "survey" in wanted:
             self._set_survey(row, wanted["survey"], label)
 
-    def _forget(self, kind: str, row: dict[str, Any]) -> None:
-        """Remove an object from the listing, as AWX removes the links to it."""
-        self._rows(kind).remove(row)
-        for other in self._rows(kind):
-            for link in NODE_LINKS:
-                other[link] = [one for one in other.get(link, []) if one != row["id"]]
+    def _remove_nodes(self, workflow: Mapping[str, Any], kept: list[str], label: str) -> None:
+        """Remove the other nodes of a workflow, as AWX removes the links to them."""
+        rows = self._rows("workflow_job_template_nodes")
+        own = [row for row in rows if row["workflow_job_template"] == workflow["id"]]
+        for node in [row for row in own if row["identifier"] not in kept]:
+            self._write("DELETE", node["url"], {}, f"Remove node '{node['identifier']}' of {label}")
+            rows.remove(node)
+            for other in rows:
+                for link in NODE_LINKS:
+                    other[link] = [one for one in other.get(link, []) if one != node["id"]]
 
     def _fields(self, wanted: dict[str, Any]) -> dict[str, Any]:
         """Return the values to send: IDs instead of names, texts instead of variables."""
