@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: acl
 short_description: Manage who has which role on a path
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Grants roles on a path to users, groups and tokens, and revokes them. Other roles on the path

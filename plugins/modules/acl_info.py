@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: acl_info
 short_description: Gather information about who has which role
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the rights on one path, or on all paths on which a user, a group or a token has a role.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: acme_account
 short_description: Manage accounts of ACME
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Registers, changes and deactivates an account at an ACME CA, such as Let's Encrypt.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: acme_account_info
 short_description: Gather information about accounts of ACME
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one account of ACME or all of them, without keys. One request is made for the list, and

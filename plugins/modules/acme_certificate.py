@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: acme_certificate
 short_description: Manage the certificate of a node by ACME
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Orders a certificate for the domains that M(pve.fleet.node) sets, and waits for the CA. Nothing
@@ -102,11 +102,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acme_certificate import (
     acme_certificate_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_certificate import (
-    run_certificate,
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.certificate import (
+    run_acme_certificate,
 )
 
-ENTRY = ModuleEntry(run_certificate, acme_certificate_spec(), name="acme_certificate")
+ENTRY = ModuleEntry(run_acme_certificate, acme_certificate_spec(), name="acme_certificate")
 main = ENTRY.main
 
 if __name__ == "__main__":

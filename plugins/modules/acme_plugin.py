@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: acme_plugin
 short_description: Manage plugins of ACME
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a plugin that validates domains for an ACME CA, such as Let's
@@ -118,7 +118,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.acme_plugin import (
     acme_plugin_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_plugin import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.node.identity.acme_account import (
     ACME_PLUGIN,
 )
 

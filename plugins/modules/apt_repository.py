@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: apt_repository
 short_description: Manage the package repositories of a node
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Enables or disables a repository on a node, a standard repository of Proxmox VE or Ceph, or

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: apt_repository_info
 short_description: Gather information about the standard package repositories of a node
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the standard repositories of a node. One request is made.

@@ -8,12 +8,15 @@
 DOCUMENTATION = r"""
 module: audit_info
 short_description: Audit the tenants of a cluster for stray guests, tokens and rights
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Reports VMs and containers with no, several or an unknown tenant, in a wrong pool, or with a
     volume of another tenant. Also reports tokens that are old or never expire, rights of users that
     do not exist, and more rights, privileges or guests than the description of a tenant allows.
+  - Without O(site) and O(host), all sites of O(sites) or O(sites_file) are read, and a site that
+    cannot be read is a finding. A tenant with C(sites) is checked at each of them, and its quota
+    over all of them.
   - The module does not fail because of findings, but the playbook C(pve.fleet.audit) does.
   - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). Objects that the caller may not see, and
     guests that cannot be read, are findings.
@@ -123,6 +126,23 @@ findings:
       sample: '100'}
     message: {description: Description of the finding., type: str, sample: VM web1 (100) has no
       tenant}
+    site: {description: 'Site of the finding, empty for a finding about all sites or a single one
+      without a name.', type: str, sample: berlin}
+tenants:
+  description: The tenants with C(site) or C(sites).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    tenant: {description: Name of the tenant., type: str, sample: acme}
+    vms: {description: Number of its guests at all sites that were read., type: int, sample: 5}
+    cores: {description: Sum of their cores., type: int, sample: 10}
+    memory: {description: Sum of their memory in bytes., type: int, sample: 21474836480}
+    disk: {description: Sum of their disks in bytes., type: int, sample: 107374182400}
+    quota: {description: Its quota over all sites., type: dict, sample: {vms: 10}}
+    sites: {description: 'C(site), C(vms), C(cores), C(memory) and C(disk) at each site, null if it
+      was not read.', type: list, elements: dict, sample: [{site: berlin, vms: 5, cores: 10,
+      memory: 21474836480, disk: 107374182400}]}
 report:
   description: Lines to print.
   returned: success
@@ -131,13 +151,21 @@ report:
   sample: ['Findings: 1', 'no_tenant: VM web1 (100) has no tenant']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.audit_info import (
     audit_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run_audit import run_audit
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run_audit import (
+    run_at_sites,
+    run_audit,
+)
 
-ENTRY = ModuleEntry(run_audit, audit_info_spec(), name="audit_info")
+ENTRY = ModuleEntry(
+    run_audit, audit_info_spec(), sites=SiteSupport(run=run_at_sites, every=True), name="audit_info"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

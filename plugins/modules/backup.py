@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: backup
 short_description: Create backups of VMs and containers
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Backs up one or several guests, and removes old archives by a retention policy.
@@ -259,12 +259,12 @@ guests:
       'web1' (15046) to storage local]}
     done: {description: The steps that were carried out., type: list, elements: str, sample: []}
 report:
-  description: 'Lines for people: the number of guests by outcome, and the executed steps, or in
-    check mode the limits and the planned steps.'
+  description: 'Lines for people: one for each guest that changes or fails, in check mode the
+    limits, and the counts.'
   returned: always, unless the options are rejected
   type: list
   elements: str
-  sample: [backed up 1, Back up guest 'web1' (15046) to storage local]
+  sample: [~ acme/web1  back up to storage local, 'Plan: 1 to change']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: backup_info
 short_description: Gather information about backups of VMs and containers
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the archives on the storages of a cluster, each with its guest and tenant, and the

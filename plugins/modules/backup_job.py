@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: backup_job
 short_description: Manage backup jobs
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a scheduled backup job of the cluster.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: backup_job_info
 short_description: Gather information about backup jobs and the guests that they cover
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one backup job or all of them, each guest with the enabled jobs that back it up, and the
@@ -122,7 +122,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.backup_job import (
     backup_job_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.run_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._protection.backup.job.coverage import (
     run_info,
 )
 

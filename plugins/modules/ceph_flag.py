@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ceph_flag
 short_description: Set and clear flags of Ceph
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Sets and clears flags of the whole Ceph cluster, such as V(noout) before a node is rebooted. All

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ceph_info
 short_description: Gather information about Ceph
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the health of the Ceph cluster, its daemons, OSDs, pools and flags. Fails with the

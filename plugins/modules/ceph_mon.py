@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ceph_mon
 short_description: Manage monitors of Ceph
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates or deletes a monitor of Ceph on a node. Fails with the category C(NotSupported) on a

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ceph_osd
 short_description: Manage OSDs of Ceph
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates an OSD on an unused disk, marks it in or out, starts, stops and deletes it. Fails with

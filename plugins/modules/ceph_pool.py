@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ceph_pool
 short_description: Manage pools of Ceph
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a pool of the Ceph cluster that Proxmox VE runs. Fails with the

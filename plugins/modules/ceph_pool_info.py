@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ceph_pool_info
 short_description: Gather information about pools of Ceph
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one pool of Ceph or all of them. Fails with the category C(NotSupported) without Ceph.

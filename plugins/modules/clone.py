@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: clone
 short_description: Clone a template, virtual machine or container
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Ensures that a clone exists. A new clone can be configured in the same task with the options of
@@ -23,11 +23,12 @@ description:
   - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(agent), and any other option of
     PVE in O(options).
   - B(Guest:) O(cloud_init), and addresses in O(nics[].ip).
-  - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota), O(allow_privileged).
+  - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota), O(allowed),
+    O(allow_privileged).
   - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment by
     E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
   - The guide C(docs/snapshots-and-clones.md) of this collection shows clones by example, and
-    C(docs/vm.md) lists the options of a VM by purpose. Below, all options are listed by name.
+    C(docs/vm.md) lists the options of a VM by purpose.
   - The notes of a clone contain a hidden comment with the VMID of its source. An existing clone
     with this name, tenant and source is not changed, even if its options differ, and its VMID is
     returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm) or
@@ -236,13 +237,19 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.clone.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
     conditions_of_failure,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.classes import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.guest import (
+    sites_of_quota,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.layers import (
     class_secrets,
 )
 
@@ -252,6 +259,7 @@ ENTRY = ModuleEntry(
     {"required_one_of": [("name", "vmid")]},
     secrets=class_secrets,
     conditions=conditions_of_failure,
+    sites=SiteSupport(names=sites_of_quota),
     returns_site=True,
     name="clone",
 )

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cluster
 short_description: Manage all resources of a cluster from one file
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Brings the resources of a cluster to the state that a file declares. Each item of a section has
@@ -243,8 +243,11 @@ options:
       - ha_rules
       - replications
       - backup_jobs
-extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
-  pve.fleet.attributes.full]
+extends_documentation_fragment:
+  - pve.fleet.plan_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.cluster_export_info
   - module: pve.fleet.vms
@@ -327,7 +330,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.cluster_file.
 )
 from ansible_collections.pve.fleet.plugins.module_utils._operation.cluster_file.run import run
 
-ENTRY = ModuleEntry(run, cluster_spec(), secrets=secrets_in, name="cluster")
+ENTRY = ModuleEntry(run, cluster_spec(), secrets=secrets_in, plans=True, name="cluster")
 main = ENTRY.main
 
 if __name__ == "__main__":

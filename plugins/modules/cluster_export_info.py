@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cluster_export_info
 short_description: Gather the configuration of a cluster as a file
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the resources of a cluster as variables of the role C(pve.fleet.cluster), and as the

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cluster_info
 short_description: Gather information about a cluster, its health and its usage by tenant
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns name, quorum, version, nodes, storages, the resources of each tenant, HA, the last

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cluster_join_info
 short_description: Gather information for joining a cluster
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the address and the fingerprint that C(pvecm add) needs, and the links and votes of each

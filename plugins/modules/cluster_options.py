@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cluster_options
 short_description: Manage options of a cluster, such as registered tags
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Sets options for a whole cluster. Options that are not set are not changed, and neither are keys

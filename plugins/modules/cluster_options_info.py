@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cluster_options_info
 short_description: Gather information about options of a cluster
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the options of a cluster that M(pve.fleet.cluster_options) manages. One request is made.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: container
 short_description: Manage a container
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, updates and removes a container, and changes its power state. Only options that the
@@ -562,6 +562,29 @@ options:
       if O(quota) is not set.
     type: dict
     default: {}
+  allowed:
+    description:
+      - What guests of the O(tenant) may use. A task that adds anything else to a guest fails before
+        its first write; what a guest has already can stay.
+      - Each key is a list that is not empty; a key that is left out allows everything.
+    type: dict
+    suboptions:
+      storages:
+        description: Storages of disks.
+        type: list
+        elements: str
+      networks:
+        description: Bridges, and networks of the tenant.
+        type: list
+        elements: str
+      cpu_types:
+        description: CPU types of containers. A container that names none has V(kvm64).
+        type: list
+        elements: str
+      classes:
+        description: Classes, in the modules that have them.
+        type: list
+        elements: str
   allow_privileged:
     description:
       - Whether a container that the task creates or adopts can be privileged. With V(false), a
@@ -608,6 +631,18 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
+  quota_sites:
+    description:
+      - Names of the sites of the O(tenant), also that of the task, if O(quota) is its quota over
+        all of them. By default, it is the quota at the site of the task.
+    type: list
+    elements: str
+  site_quotas:
+    description:
+      - Quotas of the O(tenant) by site of O(quota_sites), each a dictionary like O(quota). A site
+        that does not answer counts with its quota. Without one, a container that is new or grows is
+        refused.
+    type: dict
   name:
     description:
       - Name of the container, a DNS name, which is its hostname. With O(vmid), a different name
@@ -816,7 +851,10 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.container import (
     container_spec,
 )
@@ -824,12 +862,16 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
     conditions_of_failure,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.guest import (
+    sites_of_quota,
+)
 
 ENTRY = ModuleEntry(
     run,
     container_spec(),
     {"required_one_of": [("name", "vmid")]},
     conditions=conditions_of_failure,
+    sites=SiteSupport(names=sites_of_quota),
     returns_site=True,
     name="container",
 )

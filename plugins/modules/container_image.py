@@ -8,12 +8,15 @@
 DOCUMENTATION = r"""
 module: container_image
 short_description: Replace the root file system of a container
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Replaces the root file system of a container with that of an image. VMID, name, MAC addresses,
     mount points and all other settings are kept, including HA, jobs, pools and rights.
-  - A running container is stopped when the new root file system is ready, and is not started again.
+  - A running container is stopped when the new root file system is ready, and is started again with
+    O(start).
+  - A plan of O(state=replaced) also contains the removal of the record, for a task with
+    O(state=confirmed) and the same O(vmid).
   - The new root file system gets the size of the old one if the image is smaller. Contents of the
     old one, such as passwords and SSH keys, are not copied.
   - The playbook C(pve.fleet.replace_images) uses it for the containers of an estate, one after the
@@ -39,7 +42,7 @@ options:
     description:
       - The image, such as V(debian-13) or V(debian-13@2026.11.20). Without a version, the newest
         version on the node of the container.
-      - Required with O(state=replaced).
+      - Required with O(state=replaced), unless the container has the image of its record already.
     type: str
   shared_sources:
     description:
@@ -59,6 +62,11 @@ options:
     type: str
     choices: [replaced, returned, confirmed]
     default: replaced
+  start:
+    description: Whether to start the container with its root file system at the end. Without effect
+      with O(state=confirmed).
+    type: bool
+    default: false
   force:
     description:
       - Whether a guest that has not shut down after O(shutdown_timeout) is stopped by force. With
@@ -78,8 +86,11 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
-extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
-  pve.fleet.attributes.full]
+extends_documentation_fragment:
+  - pve.fleet.plan_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso: [{module: pve.fleet.container}, {module: pve.fleet.clone}]
 """
 
@@ -114,6 +125,15 @@ container:
     node: {description: Its node., type: str, sample: pve1}
     image: {description: 'The image of its root file system, null if unknown.', type: str,
       sample: debian-13-ct@2026.11.20}
+report:
+  description: 'Lines to print: one for each change, which begins with C(+) for a creation, C(~) for
+    a change, C(-) for a removal or C(!) for a failure, and a last line with the counts. It begins
+    with C(Plan) in check mode, otherwise with C(Done).'
+  returned: success
+  type: list
+  elements: str
+  sample: [~ acme/proxy1  image debian-13-ct@2026.10.02 -> debian-13-ct@2026.11.20, 'Done: 1
+    changed']
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
@@ -132,7 +152,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.container.
 )
 
 ENTRY = ModuleEntry(
-    run, container_image_spec(), {"required_one_of": [("name", "vmid")]}, name="container_image"
+    run,
+    container_image_spec(),
+    {"required_one_of": [("name", "vmid")]},
+    plans=True,
+    plan_subject="vmid",
+    name="container_image",
 )
 main = ENTRY.main
 

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: container_info
 short_description: Gather information about containers
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the containers of a cluster that match all filters, sorted by VMID.
@@ -120,6 +120,8 @@ containers:
       sample: ''}
     cloned_from: {description: VMID of the container or template it was cloned from. Null without
       O(config)., type: int, sample: 9000}
+    move: {description: 'Its move to another cluster, like C(proxmox_move) in the inventory. Null
+      without O(config) or a move.', type: dict, sample: null}
     config: {description: Configuration with the keys that PVE uses. Null without O(config).,
       type: dict, sample: {cores: 2}}
     macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample:

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cpu_model
 short_description: Manage custom CPU models
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a CPU model, which VMs of all nodes can use.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: cpu_model_info
 short_description: Gather information about custom CPU models
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one CPU model, or all models on which the token has a mapping privilege. One request is

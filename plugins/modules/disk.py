@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: disk
 short_description: Initialize and wipe disks of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Prepares an unused disk of a node, or makes a used disk empty again.

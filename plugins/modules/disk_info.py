@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: disk_info
 short_description: Gather information about disks of nodes
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the disks of one node or of all nodes, which are read in parallel. A node that cannot be

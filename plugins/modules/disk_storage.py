@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: disk_storage
 short_description: Manage ZFS pools, volume groups, thin pools and directories on disks of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates or removes a ZFS pool, a volume group, a thin pool or a directory on disks of a node.

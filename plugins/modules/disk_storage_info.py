@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: disk_storage_info
 short_description: Gather information about ZFS pools, volume groups, thin pools and directories on
   disks
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the ZFS pools, volume groups, thin pools and directories of one node or of all nodes. A

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: drift_info
 short_description: Gather the differences between an estate or a cluster file and the cluster
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Compares the VMs and containers of an estate with the guests of the cluster, option by option.
@@ -86,6 +86,16 @@ options:
       needs C(Sys.Audit) on C(/). A guest whose jobs cannot be read has the status unknown.
     type: bool
     default: true
+  of_sites:
+    description:
+      - Compares only the guests at these sites, for example with the login of one site. V('') is
+        the site of the task, for guests without a site. The whole list is validated.
+      - A guest with C(site=auto) is compared at the site that has it. If none of these sites has
+        it, it is left out unless they are all sites of its tenant.
+      - By default, the sites of all guests in the list are compared.
+    type: list
+    elements: str
+    default: []
   unlisted:
     description:
       - Whether to report VMs that are not in the list. With O(tenants), only VMs of these tenants
@@ -245,7 +255,7 @@ report:
   returned: success
   type: list
   elements: str
-  sample: ['Drift: drifted 1, in_sync 3', '    cores: wanted 2, actual 4']
+  sample: ['Drift: drifted 1, in_sync 3', '~ acme/web1 (101, pve1)  cores 4 -> 2']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: drill
 short_description: Restore backups as isolated copies, and prove that they start
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Restores archives as isolated copies, starts them, waits until they are up, and measures the

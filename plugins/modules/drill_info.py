@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: drill_info
 short_description: Plan a drill of restores
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Selects guests and their newest archives, and plans the rounds, nodes and storages for their
@@ -110,7 +110,7 @@ report:
   returned: success
   type: list
   elements: str
-  sample: ['Guests to restore: 1, rounds: 1, without a copy: 0']
+  sample: ['Plan: 1 guest to restore in 1 round']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: estate_info
 short_description: Gather a running cluster as an estate
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the VMs and containers of a cluster as the variables of an estate, and as the text of an

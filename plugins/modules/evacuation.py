@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: evacuation
 short_description: Move the guests of a node away and back
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Moves the guests of a node to other nodes before a maintenance, and returns them afterwards.
@@ -135,8 +135,11 @@ options:
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 180
-extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
-  pve.fleet.attributes.full]
+extends_documentation_fragment:
+  - pve.fleet.plan_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.evacuation_info
   - module: pve.fleet.node_info
@@ -179,7 +182,8 @@ evacuation:
   contains:
     node: {description: Name of the node., type: str, sample: pve2}
     phase: {description: 'V(pending) before the first write, V(evacuating), V(evacuated),
-      V(returning), and V(none) if no maintenance is recorded.', type: str, sample: evacuated}
+      V(returning), V(none) if no maintenance is recorded, and V(maintained) if the plan of
+      O(apply_plan) has maintained the node.', type: str, sample: evacuated}
     guests: {description: 'The guests, each with C(kind), C(vmid), C(name), C(status), C(action),
       C(target), C(reason) and C(seconds). The action is V(migrate), V(restart), V(ha), V(shutdown),
       V(stay) or V(start).', type: list, elements: dict, sample: [{vmid: 101, name: web1,
@@ -224,6 +228,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.r
 ENTRY = ModuleEntry(
     run,
     evacuation_spec(),
+    plans=True,
+    plan_subject="node",
     names={
         "placement.nodes": "node",
         "placement.exclude": "node",

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: evacuation_info
 short_description: List maintenances of nodes that are not finished
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the records that module M(pve.fleet.evacuation) keeps in the notes of nodes. One request

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: failover
 short_description: Bring up the guests of a lost site at another site
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Restores the newest archive of each guest of a lost site, starts the guests in start order, and
@@ -196,7 +196,7 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 10800
-extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
+extends_documentation_fragment: [pve.fleet.plan_options, pve.fleet.connection, pve.fleet.attributes]
 seealso:
   - module: pve.fleet.drill
   - module: pve.fleet.restore
@@ -370,6 +370,7 @@ ENTRY = ModuleEntry(
     run,
     failover_spec(),
     sites=SiteSupport(names=sites_of, run=run_at_sites),
+    plans=True,
     names={"storage": "storage", "node": "node", "copy_pool": "pool", "network": "network"},
     name="failover",
 )

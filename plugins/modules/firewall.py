@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: firewall
 short_description: Manage the firewall of the cluster, a node, a guest, a VNet or a security group
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages options, rules, aliases and IP sets of one scope of the firewall.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: firewall_check
 short_description: Check whether the firewall allows a connection
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Evaluates the rules of the firewall for one connection, and returns the decisive rule. No packet

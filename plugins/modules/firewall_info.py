@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: firewall_info
 short_description: Gather information about the firewall
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the firewall of one scope in the form of the options of M(pve.fleet.firewall).

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: group
 short_description: Manage groups of users
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a group of users.

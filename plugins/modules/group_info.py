@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: group_info
 short_description: Gather information about groups of users
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one group or all of them, each with its users. One request is made.

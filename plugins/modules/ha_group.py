@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ha_group
 short_description: Manage HA groups of Proxmox VE 8
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a group of nodes for resources of the HA manager.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ha_resource
 short_description: Manage resources of the HA manager
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Adds a VM or container to the HA manager, changes its HA settings, and removes it again.

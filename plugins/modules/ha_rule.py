@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ha_rule
 short_description: Manage rules of the HA manager
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a rule about the nodes of HA resources.

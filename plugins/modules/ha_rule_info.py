@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ha_rule_info
 short_description: Gather information about rules of the HA manager
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one rule of the HA manager or all of them. One request is made.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ha_state
 short_description: Arm and disarm the HA manager
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Disarms the HA manager of a cluster, for example before work on the cluster network, and arms it

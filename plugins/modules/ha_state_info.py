@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: ha_state_info
 short_description: Gather information about the HA manager
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the state of the HA manager, of its local part on each node, and of the HA resources.

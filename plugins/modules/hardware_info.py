@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: hardware_info
 short_description: Gather information about PCI and USB devices of nodes
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the PCI or USB devices of one node or of all nodes. One request is made for each node.

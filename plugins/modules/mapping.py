@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: mapping
 short_description: Manage mappings of devices and directories
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that has

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: mapping_info
 short_description: Gather information about mappings of devices and directories
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the mappings of a type or of all types, with one request for each type.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: metric_server
 short_description: Manage metric servers
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a server to which the nodes of a cluster send metrics.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: metric_server_info
 short_description: Gather information about metric servers
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one metric server or all of them, without secrets. For all of them, one request is made

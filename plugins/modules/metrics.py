@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: metrics
 short_description: Write metrics of clusters to a file for Prometheus
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Writes metrics of nodes, VMs, containers and storages, the use and quotas of tenants, and the

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: metrics_info
 short_description: Gather metrics of clusters for Prometheus
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the metrics of M(pve.fleet.metrics) as data and as text, for example to send them to a

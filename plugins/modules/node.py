@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node
 short_description: Manage the settings of a node
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay, place and domains of

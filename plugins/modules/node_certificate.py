@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_certificate
 short_description: Manage the own certificate of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Uploads, replaces and removes the certificate that the web server and the API of a node use.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_info
 short_description: Gather information about the nodes of a cluster
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the nodes of a cluster with their status, usage, storages, VMs, health and remaining

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_network
 short_description: Manage the network interfaces of a node
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages bridges, bonds, VLANs, Open vSwitch and addresses of a node. All changes of a task are

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_network_info
 short_description: Gather information about the network interfaces of a node
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the interfaces of a node in the form of the options of M(pve.fleet.node_network), and

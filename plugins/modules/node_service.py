@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_service
 short_description: Manage services of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Starts, stops, restarts or reloads a service of a node, and waits for the end of the task.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_service_info
 short_description: Gather information about services of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the services of a node that Proxmox VE manages. One request is made.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: node_update_info
 short_description: Gather information about pending updates of nodes
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the packages with pending updates on one node or on all nodes. One request is made for

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: notification_endpoint
 short_description: Manage targets of notifications
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes an endpoint to which Proxmox VE sends notifications.
@@ -171,7 +171,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.notify_endpoint import (
     notification_endpoint_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification.endpoint import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification import (
     run_endpoint,
 )
 

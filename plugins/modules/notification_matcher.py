@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: notification_matcher
 short_description: Manage rules that select the targets of notifications
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a matcher. Endpoints that do not exist are refused before the first
@@ -118,7 +118,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.notify_matcher import (
     notification_matcher_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification.matcher import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification import (
     MATCHER,
 )
 

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: notification_matcher_info
 short_description: Gather information about rules that select the targets of notifications
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one matcher or all of them. One request is made.
@@ -53,7 +53,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.notify_matcher import (
     notification_matcher_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification.matcher import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.datacenter.notification import (
     MATCHER,
 )
 

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: pool
 short_description: Manage resource pools and their members
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages are

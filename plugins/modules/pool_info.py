@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: pool_info
 short_description: Gather information about resource pools
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one resource pool or all of them, each with its members.

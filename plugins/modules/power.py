@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: power
 short_description: Start or stop all guests of tenants in tiers
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Starts the guests of one or several tenants in start order, or stops them in the reverse order.
@@ -41,7 +41,7 @@ options:
     type: str
     choices: [fail, warn]
     default: fail
-    version_added: 0.2.0
+    version_added: 1.0.0
   tenant_prefix:
     description: Prefix of a tenant's tag.
     type: str
@@ -110,8 +110,11 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 3600
-extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
-  pve.fleet.attributes.full]
+extends_documentation_fragment:
+  - pve.fleet.plan_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.vm
   - module: pve.fleet.container
@@ -191,7 +194,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generat
 )
 from ansible_collections.pve.fleet.plugins.module_utils._operation.maintenance.power.run import run
 
-ENTRY = ModuleEntry(run, power_spec(), name="power")
+ENTRY = ModuleEntry(run, power_spec(), plans=True, name="power")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: preflight_info
 short_description: Check the requirements of a playbook before it runs
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Checks the endpoint, credentials, version, quorum and nodes, and the listed storages, bridges,
@@ -141,6 +141,7 @@ options:
       - realm_sync_job
       - realm_sync_job_info
       - rebalance
+      - relocate
       - replication
       - replication_info
       - report_info
@@ -167,6 +168,7 @@ options:
       - tidy
       - token
       - token_info
+      - usage
       - user
       - user_info
       - vm
@@ -381,7 +383,7 @@ role_command:
     were checked. It is also the last line of RV(table).
   returned: success
   type: str
-  sample: pveum role add pve-fleet --privs "VM.Audit VM.Clone"
+  sample: pveum role add FleetEstate --privs "VM.Audit VM.Clone"
 unfinished:
   description: Unfinished VMs of O(tenant) after interrupted runs, in the form of
     RV(pve.fleet.tidy#module:unfinished). Empty without O(tenant).
@@ -402,7 +404,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.preflight_info import (
     preflight_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.preflight.backups import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.preflight.estate import (
     estate_secrets,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.preflight.info import run

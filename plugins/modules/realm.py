@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: realm
 short_description: Manage realms
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a realm. M(pve.fleet.realm_sync) synchronizes its users, and
@@ -283,7 +283,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.run
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.realm_config import (
     realm_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.realms.realm_config import (
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.realms.realm import (
     REALM_CONFIG,
 )
 

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: realm_info
 short_description: Gather information about realms
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one realm or all of them. One request is made.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: realm_sync
 short_description: Synchronize users and groups with the directory of a realm
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, updates and removes users and groups to match the LDAP or AD directory of a realm.

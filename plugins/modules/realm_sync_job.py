@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: realm_sync_job
 short_description: Manage jobs that synchronize realms
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a job that imports the users and groups of a realm from its

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: realm_sync_job_info
 short_description: Gather information about jobs that synchronize realms
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one job or all of them. One request is made.

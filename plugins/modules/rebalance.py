@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: rebalance
 short_description: Move guests to use the nodes evenly
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Moves guests from nodes with a large share of allocated memory to nodes with a small share, the
@@ -195,6 +195,9 @@ ENTRY = ModuleEntry(
         "placement.exclude": "node",
         "placement.max_vms_per_node": "node",
         "tenant_placement": "estate_tenant",
+        "tenant_placement.*.nodes": "node",
+        "tenant_placement.*.exclude": "node",
+        "tenant_placement.*.max_vms_per_node": "node",
         "tenant_windows": "tenant",
     },
     name="rebalance",

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: replication
 short_description: Manage replication jobs
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a job that replicates the disks of a guest to another node. The

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: replication_info
 short_description: Gather information about replication jobs
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one job or all of them, without those that are being deleted. One request is made.

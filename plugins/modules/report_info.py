@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: report_info
 short_description: Gather a report on sites, tenants, nodes and guests
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns items that need attention, the nodes of each site with their load and the free capacity
@@ -28,7 +28,8 @@ options:
     description:
       - Names of the sites to report on, from O(sites) or O(sites_file). The sites of the VMs in
         O(estate) are added.
-      - By default, the report covers the site of the task.
+      - By default, the report covers all sites, or the site of the task if it names one. With
+        O(estate), it covers the sites of its VMs.
     type: list
     elements: str
     default: []
@@ -56,6 +57,11 @@ options:
         O(pve.fleet.vm#module:placement) are used.
       - By default, 4 cores can be allocated for each core of a node, and its memory once.
     type: dict
+  addresses:
+    description: Whether the report contains the address of each guest, which takes one more request
+      for each guest that runs. Otherwise, C(address) of each guest is null.
+    type: bool
+    default: false
   memory_warn:
     description: Memory usage in percent from which a node gets a warning.
     type: int
@@ -164,8 +170,9 @@ report:
       description:
         - Each with C(site), the cluster as M(pve.fleet.cluster_info) returns it, C(nodes) as
           M(pve.fleet.node_info) returns them, C(room), the total free capacity under the placement
-          rules, C(networks), the zones with their VNets and the guests on them, C(missing), the
-          parts that could not be read, and C(privileges) that the login lacks.
+          rules, C(networks), the zones with their VNets and the guests on them, C(reach), the
+          connections between VNets of tenants that the firewalls accept, C(missing), the parts that
+          could not be read, and C(privileges) that the login lacks.
         - C(reason) is null unless the site could not be read. Everything else is then null or
           empty.
       type: list
@@ -207,6 +214,8 @@ report:
         owners: {description: All tenants in its tags., type: list, elements: str, sample: [acme]}
         node: {description: Node., type: str, sample: pve1}
         status: {description: Power state., type: str, sample: running}
+        address: {description: 'The address that the module for its kind shows, null without
+          O(addresses).', type: str, sample: 10.20.0.11}
         cores: {description: Number of cores., type: int, sample: 2}
         memory: {description: Memory in bytes., type: int, sample: 4294967296}
         disk: {description: Size of all disks in bytes., type: int, sample: 21474836480}
@@ -214,6 +223,8 @@ report:
           sample: true}
         pending: {description: 'Options that apply after the next stop or reboot, null if unknown.',
           type: list, elements: str, sample: [memory]}
+        move: {description: 'Its move to another cluster, as C(proxmox_move) of the inventory, null
+          without one.', type: dict, sample: null}
         jobs: {description: 'Enabled backup jobs that back it up, null if unknown.', type: list,
           elements: str, sample: [nightly]}
         left_out: {description: 'Disks that its backups leave out, null if unknown.', type: list,

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: restore
 short_description: Restore VMs and containers from backups
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Restores the newest archive of a guest, the archive of a point in time, or a named archive, as a
@@ -242,10 +242,14 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.restore import (
     restore_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.desired import sites_of
 from ansible_collections.pve.fleet.plugins.module_utils._protection.restore.guest import (
     restore_secrets,
 )
@@ -259,6 +263,7 @@ ENTRY = ModuleEntry(
         "required_one_of": [("new_name", "confirm")],
     },
     secrets=restore_secrets,
+    sites=SiteSupport(names=sites_of),
     names={"keep_storage": "storage"},
     name="restore",
 )

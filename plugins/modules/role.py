@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: role
 short_description: Manage roles
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a role, which is a set of privileges. Its holders and paths are set

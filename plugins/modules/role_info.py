@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: role_info
 short_description: Gather information about roles
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one role or all of them, each with its privileges. One request is made.

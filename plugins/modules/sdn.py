@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: sdn
 short_description: Manage software-defined networks as a transaction
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Declares zones, VNets, subnets, fabrics, controllers, IPAMs and name servers, or any part of
@@ -100,7 +100,8 @@ options:
         description: Route targets to import. An empty value removes them.
         type: str
       mac:
-        description: MAC address of the anycast gateway. An empty value removes it.
+        description: MAC address of the anycast gateway. Proxmox VE chooses one by default. It
+          cannot be removed.
         type: str
       bridge_disable_mac_learning:
         description: Whether bridges do not learn MAC addresses.

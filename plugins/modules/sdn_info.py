@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: sdn_info
 short_description: Gather information about software-defined networks
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns zones, VNets, subnets, fabrics, controllers, IPAMs and name servers in their running
@@ -63,12 +63,12 @@ nodes:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.run_info import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.sdn.run import (
     no_options,
-    run,
+    run_info,
 )
 
-ENTRY = ModuleEntry(run, no_options(), name="sdn_info")
+ENTRY = ModuleEntry(run_info, no_options(), name="sdn_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

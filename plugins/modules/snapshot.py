@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: snapshot
 short_description: Manage snapshots of virtual machines
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates and deletes snapshots of one or several VMs, applies a retention policy, and rolls VMs
@@ -196,13 +196,11 @@ vms:
     conditions: {description: 'C(Ready), with status and reason.', type: list, elements: dict,
       sample: [{type: Ready, status: true, reason: InSync}]}
 report:
-  description: 'Lines for people: the number of VMs by outcome, and the executed steps, or in check
-    mode the planned steps.'
+  description: 'Lines for people: one for each guest that changes or fails, and the counts.'
   returned: always, unless the options are rejected
   type: list
   elements: str
-  sample: ['changed 1, unchanged 2', Take snapshot 'before-upgrade' of VM 'web1' (15046) on node
-    pve1]
+  sample: [~ acme/web1  take snapshot 'before-upgrade', 'Done: 1 changed, 2 unchanged']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: snapshot_info
 short_description: Gather information about snapshots of virtual machines
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one or several VMs with the tree of their snapshots and the parent of the current state.

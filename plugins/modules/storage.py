@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: storage
 short_description: Manage storages
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Defines, changes and removes a storage of the cluster, of any type that Proxmox VE has.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: storage_download
 short_description: Download an image or ISO to a storage
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Ensures that a file exists on a storage. A node of the cluster downloads it; the machine that

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: storage_info
 short_description: Gather information about storages
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one storage of the cluster or all of them, with the options of its definition and its
@@ -79,7 +79,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.storage import (
     storage_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.info import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.table import (
     run_storage_info,
 )
 

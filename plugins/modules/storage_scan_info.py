@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: storage_scan_info
 short_description: Gather information about storages that a node finds
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the exports of an NFS server, the shares of a CIFS server, the datastores of a Proxmox

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: subscription
 short_description: Manage the subscription of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Sets or removes the subscription key of a node. The node checks a new key with the shop of

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: subscription_info
 short_description: Gather information about the subscription of a node
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the subscription of a node, without its key. One request is made.

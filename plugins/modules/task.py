@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: task
 short_description: Wait for a task of Proxmox VE, or stop it
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Waits until a task has ended, or stops it. The result contains its exit status, its warnings and

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: task_info
 short_description: Gather information about tasks of Proxmox VE
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the tasks of nodes and VMs, the newest first, with user, start time and result. All

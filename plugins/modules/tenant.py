@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: tenant
 short_description: Manage tenants
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and removes all resources of a tenant in Proxmox VE. These are a pool, roles
@@ -126,6 +126,9 @@ options:
   nodes:
     description:
       - Nodes whose state the tenant may see, which is needed to place VMs by load.
+      - On these nodes the tenant also sees whether another login is creating a guest. On others, a
+        new guest whose VMID a hidden guest has gets another VMID after
+        O(pve.fleet.vm#module:task_timeout) only.
       - Proxmox VE has no privilege for the use of a node. The site of the tenant limits the nodes
         of its VMs.
     type: list
@@ -260,8 +263,11 @@ options:
       With V(false), this is refused before the first write, and the message names the loss.
     type: bool
     default: false
-extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
-  pve.fleet.attributes.full]
+extends_documentation_fragment:
+  - pve.fleet.plan_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.tenant_info
   - module: pve.fleet.vms
@@ -404,7 +410,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generat
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tenants.tenant.run import run
 
-ENTRY = ModuleEntry(run, tenant_spec(), returned_secrets=("credentials",), name="tenant")
+ENTRY = ModuleEntry(
+    run,
+    tenant_spec(),
+    returned_secrets=("credentials",),
+    plans=True,
+    plan_subject="name",
+    name="tenant",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: tenant_info
 short_description: Gather information about tenants
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the tenants of a cluster with their pools, users, tokens, roles, rights, VMs and

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: tfa_info
 short_description: Gather information about second factors of users
-version_added: 0.2.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the second factors of each user, without secrets, and the users without a second factor.

@@ -8,13 +8,15 @@
 DOCUMENTATION = r"""
 module: tidy
 short_description: Remove the remains of interrupted runs
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Lists unfinished work on the VMs and containers of a tenant, and how to complete it, such as VMs
     that an interrupted run did not finish creating, locks without a task, unused saved memory, and
     templates with disks that were not converted.
   - Removes copies that a drill of the tenant's guests left behind, 12 hours after their creation.
+  - Removes an empty VM that a failed restore of the tenant's user left behind. Only an
+    administrator sees it, because PVE puts a VM into its pool at the end of the restore.
   - Removes a stopped guest with the creation marker of this collection, if no task works on it and
     it has not changed for some seconds. Everything else is only listed.
   - Check mode lists the same items, and the guests that would be removed. To complete an unfinished
@@ -71,7 +73,8 @@ unfinished:
     kind:
       description:
         - The interrupted operation. One of V(creation), V(cloud_init), V(conversion), V(drill),
-          V(hibernation), V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
+          V(hibernation), V(lock), V(migration), V(restore), V(rollback), V(snapshot) and
+          V(vmstate).
       type: str
       sample: creation
     detail: {description: Description of the item., type: str, sample: 'it has the creation marker,

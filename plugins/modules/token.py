@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: token
 short_description: Manage API tokens
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes, rotates and deletes an API token of a user.

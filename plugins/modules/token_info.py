@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: token_info
 short_description: Gather information about API tokens
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the API tokens of one user or of all users, without their secrets. One request is made.

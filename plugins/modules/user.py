@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: user
 short_description: Manage users
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a user, and sets its groups.
@@ -148,7 +148,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.user import (
     user_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.run_user import run_user
+from ansible_collections.pve.fleet.plugins.module_utils._tenants.access.user import run_user
 
 ENTRY = ModuleEntry(run_user, user_spec(), name="user")
 main = ENTRY.main

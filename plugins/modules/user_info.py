@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: user_info
 short_description: Gather information about users
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one user or all of them, each with its groups and the names of its tokens. One request

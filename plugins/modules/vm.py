@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: vm
 short_description: Manage a virtual machine
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, updates and removes a virtual machine, and changes its power state. Only options that
@@ -25,7 +25,6 @@ description:
   - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment by
     E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
   - The guide C(docs/vm.md) of this collection lists all options by purpose, each with an example.
-    Below they are listed by name.
   - An empty text removes an option, such as O(cpu), so the default of Proxmox VE applies again.
     Settings that every VM has, such as its memory, cannot be removed; for them an empty text is
     ignored.
@@ -207,12 +206,18 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.describe import (
     conditions_of_failure,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.classes import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.guest import (
+    sites_of_quota,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.layers import (
     class_secrets,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import run
@@ -223,6 +228,7 @@ ENTRY = ModuleEntry(
     {"required_one_of": [("name", "vmid")]},
     secrets=class_secrets,
     conditions=conditions_of_failure,
+    sites=SiteSupport(names=sites_of_quota),
     returns_site=True,
     name="vm",
 )

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: vm_info
 short_description: Gather information about virtual machines
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the VMs of a cluster that match all filters, sorted by VMID.
@@ -109,6 +109,8 @@ vms:
     description: {description: Notes of the VM. Null without O(config)., type: str, sample: ''}
     cloned_from: {description: VMID of the VM or template it was cloned from. Null without
       O(config)., type: int, sample: 9000}
+    move: {description: 'Its move to another cluster, like C(proxmox_move) in the inventory. Null
+      without O(config) or a move.', type: dict, sample: null}
     config: {description: 'Configuration with the keys that PVE uses, including pending changes.
       Null without O(config).', type: dict, sample: {cores: 2}}
     macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample:
