@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: vms
 short_description: Manage many virtual machines in one task
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
@@ -64,13 +64,20 @@ options:
     elements: str
   tenant_settings:
     description:
-      - Settings for the VMs of each tenant, by its name, which override the options for every VM,
-        but not those of a VM and of its class. A VM of a tenant that is not listed is refused.
-      - The keys are C(pool), C(tags), C(quota), C(allow_privileged), C(placement), C(networks),
-        C(classes), C(storage_classes), C(class), C(backup), C(site), and C(defaults) for other
-        options; C(comment) and C(access) are for M(pve.fleet.tenant).
+      - Settings for the VMs of each tenant, which override the options for every VM, but not those
+        of a VM and of its class. A VM of a tenant without settings is refused.
+      - Keys are C(site), C(sites), C(site_quotas), C(vmid_ranges), C(defaults), and options that
+        concern a tenant, such as C(pool), C(quota), C(allowed), C(networks), C(classes) and
+        C(site_placement); C(comment) and C(access) are for M(pve.fleet.tenant).
     type: dict
     default: {}
+  usage_file:
+    description:
+      - A file that keeps the use and the guests of each tenant with C(sites). A site that does not
+        answer counts with its use in this file, else with its quota in C(site_quotas).
+      - Without its guests in this file, new guests of the tenant are refused; without its use,
+        guests that grow.
+    type: path
   tenants_required:
     description: Whether each tenant in O(tenants) must have a VM in the list.
     type: bool
@@ -106,6 +113,14 @@ options:
       - Environment variable E(PROXMOX_REBOOT_BATCH).
     type: int
     default: 5
+  plan_subject:
+    description:
+      - The name of a plan, if O(plan_file) has another plan of this module for the same site. A
+        task with this option can apply the plan guest by guest; without it, a task that lacks a
+        guest of the plan is refused.
+      - The playbook C(replace_images) sets it to C(images).
+    type: str
+    default: ''
   details:
     description: Whether RV(vms) includes the properties, plan and conditions of each VM in addition
       to its outcome.
@@ -137,6 +152,49 @@ options:
       - Environment variable E(PROXMOX_PARALLEL_PER_TEMPLATE).
     type: int
     default: 4
+  site_placement:
+    description:
+      - How the site of a new guest with C(site=auto) is chosen among the C(sites) of its tenant
+        that are C(active) and can have it. An existing guest stays at its site.
+      - The result and the error show why each site was selected or refused, see
+        C(docs/several-clusters.md).
+    type: dict
+    suboptions:
+      sites:
+        description: Preferred sites. Other sites are used only if none of these fits.
+        type: list
+        elements: str
+      exclude:
+        description: Sites that are never used for a new guest.
+        type: list
+        elements: str
+      labels:
+        description: 'Labels that the site must have, such as V({region: eu}).'
+        type: dict
+      strategy:
+        description:
+          - 'Selection of a suitable site: V(least_used) the one with the smallest share of its
+            memory allocated to VMs, V(round_robin) with the fewest VMs, V(first) the first of
+            O(site_placement.sites) or of the C(sites) of the tenant, V(cheapest) the one with the
+            lowest number in its label C(price).'
+          - The default is V(least_used), which also decides between sites of one price.
+        type: str
+        choices: [least_used, round_robin, first, cheapest]
+      affinity:
+        description: Other VMs to place at the same site as this one, in the form of
+          O(placement.affinity).
+        type: list
+        elements: str
+      anti_affinity:
+        description: Other VMs to place at sites other than the site of this VM, in the form of
+          O(placement.affinity).
+        type: list
+        elements: str
+      affinity_policy:
+        description: Whether affinity and anti-affinity are required, which is the default, or only
+          preferences among suitable sites.
+        type: str
+        choices: [required, preferred]
   backup:
     description:
       - The backup job of a guest, here for all guests, with at least O(backup.schedule) and
@@ -206,6 +264,7 @@ extends_documentation_fragment:
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
   - pve.fleet.vm_options.life
+  - pve.fleet.plan_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full
@@ -329,6 +388,10 @@ vms:
       actual: debian-13@2026.10.1}}
     site: {description: Site of the VM., type: str, returned: when the list or its tenants name
       sites, sample: berlin}
+    site_placement: {description: 'Selected site of a new guest with C(site=auto), and the reasons;
+      C(refused) has the reason for each site that was not selected.', returned: when this run
+      selected a site, type: dict, sample: {site: berlin, reasons: [2 of 3 sites fit, 'cheapest: its
+      price is 3'], refused: {munich: it is draining, paris: its price is 4}}}
     msg: {description: Why the VM failed., type: str, returned: when it failed}
     error: {description: 'See RV(pve.fleet.vm#module:error).', type: dict, returned: when it failed}
     vm: {description: 'See RV(pve.fleet.vm#module:vm).', type: dict, returned: for VMs}
@@ -338,6 +401,12 @@ vms:
     done: {description: Steps that were executed., type: list, elements: str}
     placement: {description: 'See RV(pve.fleet.vm#module:placement).', type: dict}
     conditions: {description: 'See RV(pve.fleet.vm#module:conditions).', type: list, elements: dict}
+approval:
+  description: The O(plan_file) that was written and its digest; with O(apply_plan), its digest, and
+    all guests that the file has for the sites of the task, with their approved images.
+  returned: with O(plan_file) or O(apply_plan)
+  type: dict
+  sample: {plan_file: /srv/estate/plan.json, digest: 'sha256:71c5d0f0'}
 refused:
   description: Whether the run failed before the first VM was processed, for example because of an
     invalid value in the list.
@@ -425,6 +494,8 @@ ENTRY = ModuleEntry(
     on_failure=refused_values,
     sites=SiteSupport(names=sites_of, run=run_at_sites),
     returns_site=True,
+    plans=True,
+    plan_subject="plan_subject",
     name="vms",
 )
 main = ENTRY.main

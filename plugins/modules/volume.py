@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: volume
 short_description: Manage volumes of a storage, such as ISOs and backups
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Uploads a local file to a storage, lets a node download one from a URL, copies a volume to

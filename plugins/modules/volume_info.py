@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: volume_info
 short_description: Gather information about volumes of a storage
-version_added: 0.1.0
+version_added: 1.0.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the volumes of a storage as a node lists them, optionally only the volumes of a content
@@ -72,7 +72,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.volume import (
     volume_info_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.info import (
+from ansible_collections.pve.fleet.plugins.module_utils._infrastructure.storage.volume.run import (
     run_volume_info,
 )
 
