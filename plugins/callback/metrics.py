@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: metrics
 type: aggregate
 short_description: Write metrics of a run for Prometheus
-version_added: "0.1.0"
+version_added: "1.0.0"
 author:
   - pve.fleet authors (@pve-fleet)
 description:

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: agent
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Run tasks in a VM through its QEMU guest agent
 description:
   - Runs commands and moves files through the API of Proxmox VE and the guest agent. The VM needs

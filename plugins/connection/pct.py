@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: pct
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Run tasks in a container through SSH to its node
 description:
   - Finds the node of the container through the API, connects to the node by SSH, and runs commands

@@ -193,30 +193,42 @@ options:
         type: str
         aliases: [default_node]
       nodes:
-        description:
-          - The nodes on which VMs of this site may be placed. By default, all nodes of the cluster.
-          - A VM that is already on another node can be managed, and stays there.
+        description: The nodes for VMs. By default, all nodes. A VM on another node stays there.
         type: list
         elements: str
       storages:
-        description: The storages that this site may use for new disks, images and clones. By
-          default, all storages.
+        description: The storages for new disks, images and clones. By default, all storages.
         type: list
         elements: str
       bridges:
-        description: The bridges and VNets that network cards of this site may use. By default, all
-          bridges and VNets.
+        description: The bridges and VNets of network cards. By default, all of them.
         type: list
         elements: str
       max_vms_per_node:
-        description:
-          - Maximum number of VMs on a node of this site, as one number or as a dictionary of
-            numbers by node.
-          - It applies to tasks that do not set it in C(placement).
+        description: Maximum number of VMs on a node, as one number or as a dictionary by node, for
+          tasks that do not set it in C(placement).
         type: raw
+      fingerprint:
+        description: SHA-256 fingerprint that the certificate of O(host) must have, instead of a CA.
+        type: str
+      other_hosts:
+        description: Other nodes, each used if the last one cannot be reached.
+        type: list
+        elements: str
+      labels:
+        description: Labels, each a text or a number, such as region and price.
+        type: dict
+      state:
+        description:
+          - With V(draining), it gets no new guest; its guests are managed and removed. V(active) by
+            default.
+          - With V(closed), nothing is written there, and readings of all sites leave it out.
+        type: str
+        choices: [active, draining, closed]
   sites_file:
     description:
-      - A YAML file with the list of O(sites).
+      - A YAML file with the list of O(sites), or with C(sites_from), see
+        C(docs/several-clusters.md).
       - Environment variable E(PROXMOX_SITES_FILE).
     type: path
 requirements:

@@ -21,6 +21,13 @@ def _options(*texts: str) -> dict[str, Any]:
     return found
 
 
+def _of_guests() -> dict[str, Any]:
+    """Return the options of a VM, without the options of its tenant."""
+    found = _options(Vm.DOCUMENTATION, Vm.LIFE, Vm.GUEST)
+    del found["allowed"]
+    return found
+
+
 def _referring(options: dict[str, Any], path: str, *, within_list: bool = False) -> dict[str, Any]:
     """Return options that refer to those given for all VMs.
 
@@ -69,12 +76,20 @@ class ModuleDocFragment:
                                     " O(tenant_settings), which overrides that of the task."
                                 ),
                                 "The task must define it with O(sites) or O(sites_file).",
+                                (
+                                    "V(auto) chooses one of the C(sites) of its tenant by"
+                                    " O(vms[].site_placement)."
+                                ),
                             ],
                             "type": "str",
                         },
-                        **_referring(_options(Vm.DOCUMENTATION, Vm.LIFE, Vm.GUEST), ""),
+                        **_referring(_of_guests(), ""),
                         "backup": {
                             "description": "As O(backup), with the same suboptions, for this VM.",
+                            "type": "dict",
+                        },
+                        "site_placement": {
+                            "description": "As O(site_placement), with the same suboptions, for this VM.",
                             "type": "dict",
                         },
                     }

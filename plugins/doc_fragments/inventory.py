@@ -48,7 +48,7 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_KINDS), separated by commas or as JSON.
     type: list
     elements: str
-    version_added: 0.1.0
+    version_added: 1.0.0
     ini: [{section: inventory_proxmox, key: kinds}]
   guest_connections:
     description:
@@ -61,7 +61,7 @@ options:
       - The default is V(false).
       - Environment variable E(PROXMOX_INVENTORY_GUEST_CONNECTIONS).
     type: bool
-    version_added: 0.1.0
+    version_added: 1.0.0
     ini: [{section: inventory_proxmox, key: guest_connections}]
   nodes:
     description:
@@ -138,7 +138,7 @@ options:
       - Expressions see these facts. O(filters) see those from the listing.
       - Environment variable E(PROXMOX_INVENTORY_COMPATIBLE_WITH).
     type: str
-    version_added: 0.1.0
+    version_added: 1.0.0
     ini: [{section: inventory_proxmox, key: compatible_with}]
   hostnames:
     description:

@@ -16,6 +16,14 @@ options:
       - The use of each tenant is reported in any case.
     type: dict
     default: {}
+  tenants:
+    description:
+      - The tenants as an estate describes them, by name, for the metrics about quotas, see
+        O(pve.fleet.vms#module:tenant_settings). A tenant has C(quota) at its C(site), or
+        C(site_quotas) at its C(sites) and C(quota) over all of them, in a metric without a site.
+      - O(quotas) overrides it at each site.
+    type: dict
+    default: {}
   tenant_prefix:
     description: Prefix of a tenant's tag.
     type: str

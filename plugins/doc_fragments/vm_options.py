@@ -9,6 +9,18 @@
 class ModuleDocFragment:
     IDENTITY = r"""
 options:
+  quota_sites:
+    description:
+      - Names of the sites of the O(tenant), also that of the task, if O(quota) is its quota over
+        all of them. By default, it is the quota at the site of the task.
+    type: list
+    elements: str
+  site_quotas:
+    description:
+      - Quotas of the O(tenant) by site of O(quota_sites), each a dictionary like O(quota). A site
+        that does not answer counts with its quota. Without one, a VM that is new or grows is
+        refused.
+    type: dict
   name:
     description:
       - Name of the VM, a DNS name. With O(vmid), a different name renames the VM.
@@ -573,6 +585,29 @@ options:
       if O(quota) is not set.
     type: dict
     default: {}
+  allowed:
+    description:
+      - What guests of the O(tenant) may use. A task that adds anything else to a guest fails before
+        its first write; what a guest has already can stay.
+      - Each key is a list that is not empty; a key that is left out allows everything.
+    type: dict
+    suboptions:
+      storages:
+        description: Storages of disks.
+        type: list
+        elements: str
+      networks:
+        description: Bridges, and networks of the tenant.
+        type: list
+        elements: str
+      cpu_types:
+        description: CPU types of VMs. A VM that names none has V(kvm64).
+        type: list
+        elements: str
+      classes:
+        description: Classes, in the modules that have them.
+        type: list
+        elements: str
   migrate:
     description: Whether a VM on a node other than O(node) is migrated. With V(false), this is an
       error.
@@ -669,7 +704,8 @@ options:
   replace_image:
     description:
       - Whether the system disk of an existing VM is replaced if it was created from another image
-        than O(source) selects on its node, such as an older version. It needs O(state=stopped).
+        than O(source) selects on its node, such as an older version. It needs O(state=stopped), or
+        O(state=started), with which a running VM is stopped and started again.
       - All other disks stay, and the old system disk becomes an unused disk.
     type: bool
     default: false

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: drill_html
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.2.0
+version_added: 1.0.0
 short_description: Write a record of drills as one page of HTML
 description:
   - Returns the record of P(pve.fleet.drill_record#filter) as one page. It has no script and loads

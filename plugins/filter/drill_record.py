@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: drill_record
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.2.0
+version_added: 1.0.0
 short_description: Add a drill to the record of drills
 description:
   - Returns the record of drills with another one, as C(docs/drill.schema.json) describes it. Each

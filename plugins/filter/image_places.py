@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: image_places
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.2.0
+version_added: 1.0.0
 short_description: Decide where templates of an image are missing
 description:
   - Returns the templates that a version of an image needs, one for each node with a local storage

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: status_table
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Show the guests of a report as a table
 description:
   - Returns the lines of a table with name, tenant, kind, node, state, address, age of the newest
@@ -22,12 +22,6 @@ options:
     description: The value RV(pve.fleet.report_info#module:report).
     type: dict
     required: true
-  addresses:
-    description: Guests with C(vmid) and C(address), as M(pve.fleet.vm_info) and
-      M(pve.fleet.container_info) return them. They are used for a report on one site only.
-    type: list
-    elements: dict
-    default: []
   only:
     description:
       - "Values by column, such as C({tenant: [acme], state: [running]}); a text has them
@@ -81,12 +75,12 @@ from ..module_utils._operation.report.status import (
     status_rows,
     table_of,
     unknown_names,
+    unread_sites,
 )
 
 
 def status_table(
     report: Any,
-    addresses: Sequence[Mapping[str, Any]] = (),
     only: Mapping[str, Any] | None = None,
     sort: Sequence[str] | str = (),
     reverse: bool = False,
@@ -105,12 +99,13 @@ def status_table(
             f" {', '.join(columns)}."
         )
     wanted = {name: _texts(values) for name, values in (only or {}).items()}
-    every_row = status_rows(report, addresses)
+    every_row = status_rows(report)
     mistakes = unknown_names(report, every_row, wanted)
     if mistakes:
         raise AnsibleFilterError(f"The guests cannot be selected: {', '.join(mistakes)}.")
     rows = select_rows(every_row, wanted)
-    lines: list[str] = wrap_var(table_of(rows, _texts(sort), reverse=reverse))
+    table = [*table_of(rows, _texts(sort), reverse=reverse), *unread_sites(report)]
+    lines: list[str] = wrap_var(table)
     return lines
 
 

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: edited
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Why an export must not replace a file
 description:
   - C(pve.fleet.export) writes the checksum of an estate file into its head. Returns a text for each

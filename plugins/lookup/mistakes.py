@@ -9,14 +9,16 @@ DOCUMENTATION = r"""
 name: mistakes
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Which variables of a role or playbook are misspelt
 description:
   - Ansible ignores a variable that nothing reads, so a misspelt one has no effect. The roles and
     playbooks of this collection look for such variables before their first request.
   - Returns one text for each variable that has a prefix of the collection and is unknown, for each
-    value that is of another type or not among the choices, for each wrong setting of a tenant
-    in C(tenants), and for a C(-e) that replaces C(provision_defaults) of the estate.
+    variable that the playbook needs and that is not set, for each value that is of another type or
+    not among the choices, for each wrong setting of a tenant
+    in C(tenants), for a C(-e) that replaces C(provision_defaults) of the estate, and for a plan that
+    the playbook would neither write nor follow.
   - Variables with the prefixes C(audit_), C(awx_), C(export_), C(image_), C(metrics_), C(report_)
     and C(tenant_) may belong to other roles. Unless C(-e) sets them, only those are mistakes that
     resemble a known one. Variables that C(-e) sets are also compared without their prefix.
@@ -63,6 +65,7 @@ from ansible.utils.vars import load_extra_vars
 from ..module_utils._foundation.core.arguments.variables import (
     PlayVariables,
     VariableFamily,
+    find_missing,
     find_unknown,
     find_wrong,
 )
@@ -74,9 +77,14 @@ from ..module_utils._foundation.spec.tenants import read_estate_tenants
 _TENANTS = ("tenants", "provision_tenant_settings")
 _READ_TENANTS = frozenset(("audit", "metrics", "provision", "report", "tenant"))
 _DECLARED = {name for family in FAMILIES.values() for name in family.variables}
+# Playbooks that write, and have no plan that can be approved.
+_WITHOUT_PLANS = frozenset(("backup", "drill", "image", "rebalance", "snapshot_policy", "tidy"))
+_PLANS = ("plan_file", "apply_plan")
 _DEFAULTS = "provision_defaults"
 _GUESTS = {"provision_vms", "provision_containers", "provision_vm"}
 _ESCAPE = "pve_fleet_unchecked_variables"
+# The variables of all playbooks.
+_COMMON = "pve_fleet"
 
 
 class LookupModule(LookupBase):
@@ -87,7 +95,7 @@ class LookupModule(LookupBase):
     ) -> list[str]:
         """Return a text for each mistake."""
         self.set_options(var_options=variables, direct=options)
-        families = [_family(str(term)) for term in terms]
+        families = [_family(str(term)) for term in (*terms, _COMMON)]
         given = variables or {}
         names = [name for name in given if not _is_registered(given[name])]
         # One command can run several playbooks with the same variables.
@@ -97,8 +105,15 @@ class LookupModule(LookupBase):
             unchecked=tuple(map(str, self.get_option(_ESCAPE))),
         )
         found = list(find_unknown(families, of_play))
+        found += find_missing(families, given, lambda name: self._value(given, name))
         written = {name: given[name] for name in names}
         found += find_wrong(families, written, lambda name: self._value(given, name))
+        if not _WITHOUT_PLANS.isdisjoint(terms):
+            found += [
+                f"{name} has no effect here, because these changes have no plan file: leave it out"
+                for name in _PLANS
+                if given.get(name)
+            ]
         if terms == ["provision"]:
             found += self._replaced()
         if not _READ_TENANTS.isdisjoint(terms):

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: vm
 author:
   - The pve.fleet authors (@pve-fleet)
-version_added: 0.1.0
+version_added: 1.0.0
 short_description: Gather facts of a VM by name or VMID
 description:
   - Returns a VM as the cluster's listing shows it, with the keys of M(pve.fleet.vm_info).

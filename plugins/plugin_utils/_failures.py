@@ -49,18 +49,10 @@ def shortened(result: Mapping[str, Any]) -> dict[str, Any]:
 def _short_lists(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return the printed rows of each long list: only failed rows, if any are marked as failed."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for name, rows in _long(values).items():
-        failures = [row for row in rows if row.get("failed")]
-        found[name] = (failures or rows)[:MAX_ROWS]
-    return found
-
-
-def _long(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the lists with more rows than are printed; a text is not a row."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
     for name, rows in values.items():
-        if not isinstance(rows, list) or len(rows) <= MAX_ROWS:
+        if name == "diff" or not isinstance(rows, list) or len(rows) <= MAX_ROWS:
             continue
-        if name != "diff" and all(isinstance(row, Mapping) for row in rows):
-            found[name] = rows
+        if all(isinstance(row, Mapping) for row in rows):  # a text is not a row
+            failures = [row for row in rows if row.get("failed")]
+            found[name] = (failures or rows)[:MAX_ROWS]
     return found

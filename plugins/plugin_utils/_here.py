@@ -27,7 +27,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils._foundation.api.client import Client
 from ..module_utils._foundation.api.settings import ConnectionSettings
 from ..module_utils._foundation.core.formatting import printable
-from ..module_utils._foundation.core.texts.plan_lines import without_unset
+from ..module_utils._foundation.core.texts.plan_lines import PlanLine, plan_lines, without_unset
 from ..module_utils._foundation.entry.module import TaskMode
 from . import _arguments, _eligibility, _interrupted, _progress
 from ._as_a_module import AsAModule, warn
@@ -73,6 +73,7 @@ class Here(AsAModule):
     ) -> dict[str, Any]:
         """Return the result of the task, from this process or from a module."""
         variables = task_vars or {}
+        self._take_plan_options(variables)
         try:
             task = self._prepared(variables)
         except _MISSING as problem:  # nothing was done yet
@@ -93,13 +94,18 @@ class Here(AsAModule):
         self._show_differences(result)
         return self._with_artifacts(result, variables)
 
-    def _show_report(self, result: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+    def _show_report(self, result: dict[str, Any], variables: Mapping[str, Any]) -> None:
         """Print the lines of a result, unless a callback prints results for programs. A task can
-        have its own template for them.
+        have its own template for them, or for the C(plan) whose lines are its report: lists of
+        action, label and reason.
         """
         lines = result.get("report")
-        if lines and "_pve_fleet_lines" in variables:
+        if "_pve_fleet_lines" in variables and (lines or not result.get("failed")):
             lines = self._from_result(variables["_pve_fleet_lines"], result, variables)
+            lines = lines.splitlines() if isinstance(lines, str) else lines
+        if isinstance(lines, Mapping) and "plan" in lines:
+            rows = [PlanLine(*row) for row in lines["plan"]]
+            lines = result["report"] = plan_lines(rows, check_mode=lines["check_mode"])
         is_hidden = self._task.no_log or result.get("_ansible_no_log")
         if is_hidden or not isinstance(lines, list) or _prints_for_programs():
             return
@@ -125,7 +131,11 @@ class Here(AsAModule):
     ) -> Any:
         """Return the value of a template that reads the result of this task."""
         known = {**variables, "_pve_fleet_result": wrap_var(dict(result))}
-        return self._templar.copy_with_new_env(available_variables=known).template(template)
+        try:
+            return self._templar.copy_with_new_env(available_variables=known).template(template)
+        except AnsibleError as error:
+            # The message of a filter, which Ansible begins with the name of the filter.
+            raise AnsibleError(str(error.__cause__ or error)) from None
 
     def _show_differences(self, result: Mapping[str, Any]) -> None:
         """Print the differences of a failed task, because Ansible does not.
@@ -264,9 +274,7 @@ class Here(AsAModule):
 
     def _setting(self, variables: Mapping[str, Any], name: str, in_environment: str) -> bool | None:
         """Return the value of a switch: from the variable, else from the environment, else None."""
-        value = None
-        if name in variables:
-            value = self._templar.template(variables[name])
+        value = self._templar.template(variables[name]) if name in variables else None
         if value in (None, ""):
             value = os.environ.get(in_environment, "")
         if value == "":

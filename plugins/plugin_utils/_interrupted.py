@@ -25,6 +25,13 @@ from ._progress import describe_task
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # The maximum number of shown entries of a list.
 MAX_LISTED = 100
+_STEP = "run the playbook again. It waits for what still runs, and does what is left."
+_STEPS = {
+    "pve.fleet.drill": (
+        "run the playbook again. A drill removes copies of others only when they are older than"
+        " drill_abandoned_after, 12h by default."
+    )
+}
 # This file is imported before the workers are forked, like `_progress`.
 STDERR = -1
 with suppress(OSError):  # there is no standard error
@@ -103,7 +110,7 @@ def report(notes: TaskNotes, module: str, host: str) -> str:
     if not lines:
         return ""
     title = f"{module} for {host} was interrupted."
-    step = "run the playbook again. It waits for what still runs, and does what is left."
+    step = _STEPS.get(module, _STEP)
     return printable("\n".join([title, *lines, f"  Next step: {step}", ""]))
 
 

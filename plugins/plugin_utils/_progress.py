@@ -87,6 +87,9 @@ WORDS = {
     "vzstop": "stop",
 }
 _PERCENT = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d+)?) ?%")
+# Percentages that are not progress: qemu-server QemuMigrate.pm and VZDump/QemuServer.pm, and vma of
+# pve-qemu.
+_OTHER_SHARES = re.compile(r"cache-miss|sparse|reused")
 _SIZES = re.compile(r"transferred ([\d.]+) ([KMGT]?i?B) of ([\d.]+) ([KMGT]?i?B)")
 _UNITS = {letter: 1024**power for power, letter in enumerate("BKMGT")}
 
@@ -141,10 +144,14 @@ def describe_guest(counts: RunCounts) -> str:
 
 
 def percent(line: str) -> float | None:
-    """Return the percentage in a line of a task's log, or None if the line has none."""
-    shares = _PERCENT.findall(line)
-    if shares:
-        share = float(shares[-1])
+    """Return the percentage in a line of a task's log, or None if the line has none.
+
+    The first one is the progress: a restore from a backup server adds the share of zeroes
+    (C(restore_image) in proxmox-backup-qemu, src/restore.rs).
+    """
+    found = None if _OTHER_SHARES.search(line) else _PERCENT.search(line)
+    if found is not None:
+        share = float(found[1])
         return share if share <= 100 else None
     sizes = _SIZES.search(line)
     if sizes is None:
