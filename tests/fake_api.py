@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.endpoint import Endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.protocols import Row
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.request import Request
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.settings import resolve
@@ -26,6 +27,7 @@ class FakeApi:
     """
 
     has_answered = True
+    endpoint = Endpoint("pve", 8006)
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

@@ -23,7 +23,7 @@ MOST = 14
 CLIENTS = (
     *("Api", "Client", "ClusterView", "KnownBridges", "Reader", "Reads", "Sender", "Waiter"),
     *("AnyContext", "BackupContext", "ContainerContext", "RunContext"),
-    *("GuestReads", "SnapshotContext", "VmContext"),
+    *("GuestReads", "SnapshotContext"),
 )
 
 Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"

@@ -87,10 +87,10 @@ def test_a_job_takes_twenty_minutes_at_most(repo: Path) -> None:
         assert job["timeout-minutes"] <= 20, name
 
 
-def test_a_pull_request_runs_everything_but_the_branches(repo: Path) -> None:
+def test_a_pull_request_runs_everything_but_branches_and_long_tests(repo: Path) -> None:
     jobs = workflow(repo)["jobs"]
-    assert [name for name, job in jobs.items() if "if" in job] == ["upcoming"]
-    assert jobs["upcoming"]["if"] == "github.event_name == 'schedule'"
+    weekly = {name: job["if"] for name, job in jobs.items() if "if" in job}
+    assert weekly == dict.fromkeys(("test-long", "upcoming"), "github.event_name == 'schedule'")
     found = jobs["upcoming"]["strategy"]["matrix"]["core"]
     assert found == [pair.core for pair in UPCOMING]
     assert workflow(repo)["on"]["schedule"]
@@ -102,8 +102,13 @@ def test_the_parts_of_a_job_have_each_test(repo: Path) -> None:
     for name in ("matrix", "upcoming"):
         assert "sanity" in parts(jobs[name])
         assert files(repo, parts(jobs[name])) == files(repo, suites), name
-    slow = files(repo, parts(jobs["test-slow"]))
-    assert slow == files(repo, [*suites, "tests/simulator_tests"])
+    for name in ("test-slow", "test-long"):
+        assert files(repo, parts(jobs[name])) == files(repo, [*suites, "tests/simulator_tests"])
+    words = parts(jobs["test-long"])
+    for word in words:
+        if word.startswith("--ignore-glob="):
+            ignored = word.partition("=")[2].strip("*")
+            assert any(one.endswith(f"{ignored}.py") for one in words), f"no part runs {ignored}"
 
 
 def test_the_words_of_a_job_choose_its_pair(repo: Path) -> None:

@@ -36,9 +36,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generat
     SCALARS,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired import parse
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired import (
-    hardware,
-    values,
+    parse as values,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
     read_options,
@@ -56,7 +56,7 @@ POINTER = """\
       pointer:
         description: Whether the VM has a pointer device with absolute coordinates.
         type: bool
-        version_added: 0.2.0
+        version_added: 1.0.0
         pve: tablet
         parsed: scalar
         roles:
@@ -103,7 +103,7 @@ def executed(source: str) -> dict[str, Any]:
 def use_rules(monkeypatch: pytest.MonkeyPatch, rules: Mapping[str, Any], *names: str) -> None:
     """Let the parser of VMs use written tables."""
     changed = replace(values.TABLES, **{name.lower(): rules[name] for name in names})
-    for room in (hardware, values):
+    for room in (parse, values):
         monkeypatch.setattr(room, "TABLES", changed)
 
 
@@ -171,7 +171,7 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     assert yaml.safe_load(fragment.DOCUMENTATION)["options"]["pointer"] == {
         "description": "Whether the VM has a pointer device with absolute coordinates.",
         "type": "bool",
-        "version_added": "0.2.0",
+        "version_added": "1.0.0",
     }
 
     role = yaml.safe_load(written(folder, "roles/provision/meta/argument_specs.yml"))[
@@ -180,7 +180,7 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     assert role["main"]["options"]["provision_pointer"] == {
         "description": "See O(pve.fleet.vm#module:pointer).",
         "type": "bool",
-        "version_added": "0.2.0",
+        "version_added": "1.0.0",
     }
     assert "provision_pointer" not in role["absent"]["options"]
 

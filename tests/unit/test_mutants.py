@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("cosmic_ray", reason="cosmic-ray belongs to the tools of developers")
-pytest.importorskip("coverage", reason="coverage belongs to the tools of developers")
 
-from coverage import CoverageData
-
-from tests.mutants.__main__ import SUITES, covering, difference, is_killed
+from tests.mutants.__main__ import covering, difference, is_killed
+from tests.mutants.live import compiled, listen, probed, put, replaced, restore
 from tests.mutants.sample import Mutant, program, sample
+from tests.mutants.session import Session, in_forks
 
 SOURCE = '''\
 """A room."""
@@ -59,6 +60,13 @@ def test_a_seed_draws_the_same_mutants(tree: Path) -> None:
     assert len({mutant.code for mutant in first}) == 8
 
 
+def test_an_invalid_program_is_not_a_mutant(tmp_path: Path) -> None:
+    """cosmic-ray replaces the asterisks of an unpacking, as those of a power."""
+    (tmp_path / "room.py").write_text("def both(b):\n    return {1: 2, **b}\n", encoding="utf-8")
+    for mutant in sample(tmp_path, ".", 4, 1):
+        compile(mutant.code, "room.py", "exec")
+
+
 def test_types_are_not_mutated(tree: Path) -> None:
     assert program(SOURCE) == program(SOURCE.replace("int | None", "int + None"))
     assert program(SOURCE) != program(SOURCE.replace("<=", "<"))
@@ -79,22 +87,87 @@ def test_a_mutant_is_killed_by_a_test_that_fails(
     assert difference(mutant).count("\n-") == 1
 
 
+class KnownTests:
+    """A session that has run its tests."""
+
+    items = {"tests/a.py::one": 1, "tests/a.py::two": 2, "tests/b.py::three": 3}
+    found = {
+        "tests/a.py::one": ["plugins/module_utils/room.py", "plugins/module_utils/room.py:3"],
+        "tests/b.py::three": ["plugins/module_utils/room.py"],
+    }
+    seconds = {"tests/a.py::one": 2.0, "tests/b.py::three": 1.0}
+    tests_of = Session.tests_of
+
+
 def test_the_tests_that_execute_a_line_meet_its_mutants() -> None:
-    data = CoverageData(no_disk=True)
-    file = "/somewhere/plugins/module_utils/room.py"
-    for context, lines in {
-        "": [1],
-        "tests/modules/test_a.py::test_both[1]|run": [2, 3],
-        "tests/unit/test_b.py::test_one|run": [3],
-    }.items():
-        data.set_context(context)
-        data.add_lines({file: lines})
-
     def found(line: int, name: str = "plugins/module_utils/room.py") -> list[str]:
-        return covering(Mutant(name, line, "", "", ""), data)
+        known: Any = KnownTests()
+        return covering(Mutant(name, line, "", "", ""), known)
 
-    unit, module = "tests/unit/test_b.py::test_one", "tests/modules/test_a.py::test_both"
-    assert found(2) == [module]
-    assert found(3) == [unit, module]
-    assert found(1) == [unit, module]
-    assert found(1, "plugins/module_utils/never.py") == list(SUITES)
+    assert found(3) == ["tests/a.py::one"]
+    assert found(1) == ["tests/b.py::three", "tests/a.py::one"]  # of the file, the cheaper first
+    assert found(1, "plugins/module_utils/never.py") == [*KnownTests.items]
+
+
+PROGRAM = '''
+LIMIT = 3
+
+
+def fits(size, limit=LIMIT):
+    """Text."""
+    if size > 9:
+        return False
+    return any(size <= one for one in (limit,))
+
+
+class Room:
+    names = "a" in {"a", "b", "c", "d"}
+
+    def size(self):
+        return LIMIT
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("size <= one", "size < one", {"fits", "<genexpr>"}),
+        ("return LIMIT", "return -LIMIT", {"size"}),
+        ("LIMIT = 3", "LIMIT = 4", None),
+        ("limit=LIMIT", "limit=-LIMIT", None),
+    ],
+)
+def test_what_an_import_executes_does_not_count_as_a_function(
+    old: str, new: str, names: set[str] | None
+) -> None:
+    found = replaced(compiled(PROGRAM), compiled(PROGRAM.replace(old, new)))
+    assert (None if found is None else {one.co_name for one, _new in found}) == names
+
+
+def test_probes_tell_files_and_lines_and_change_nothing_else() -> None:
+    heard: list[str] = []
+    listen(heard.append)
+    program: dict[str, Any] = {}
+    exec(probed("room.py", PROGRAM, [8]), program)
+    assert program["fits"](3)
+    assert heard == ["room.py"]
+    assert not program["fits"](10)
+    assert heard == ["room.py", "room.py", "room.py:8"]
+    assert program["fits"].__doc__ == "Text."
+
+
+def test_loaded_functions_get_their_new_code_and_lose_it() -> None:
+    before, after = compiled(PROGRAM), compiled(PROGRAM.replace("size <= one", "size < one"))
+    program: dict[str, Any] = {}
+    exec(before, program)
+    functions = {("room.py", program["fits"].__code__): [program["fits"]]}
+    put("room.py", replaced(before, after) or [], functions)
+    assert not program["fits"](3)
+    restore(functions)
+    assert program["fits"](3)
+
+
+def test_forks_run_at_once_and_one_that_hangs_is_killed() -> None:
+    calls = [lambda: 0, lambda: 1, lambda: os.read(os.pipe()[0], 1)[0], lambda: 1 // 0]
+    ended = dict(in_forks(calls, 2, 0.25))
+    assert [ended[number] == 0 for number in range(4)] == [True, False, False, False]

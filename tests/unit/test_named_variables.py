@@ -80,7 +80,6 @@ OTHERS = {
         "options of drill_info, which roles/drill/vars/main.yml joins"
     ),
     r"export_on_nodes": "a switch",
-    r"failover_placement": "the placement of each guest refuses an unknown node",
     r"failover_replica_nodes": "hosts that Ansible connects to by SSH",
     r"image_(disk_storage|nodes?)": (
         "modules volume, storage_download and vm refuse an unknown node or storage"
@@ -88,6 +87,7 @@ OTHERS = {
     r"maintenance_nodes": "the limit of a play in AWX",
     r"preflight_(bridges|nodes|pool|storages|tenant|vms)": "preflight_info returns a finding",
     r"provision_(networks|vms|tenants|parallel_\w+)": "lists of an estate, and numbers",
+    r"relocate_parallel_per_storage": "a number",
     r"status_(nodes|tenants)": "filter status_table refuses a name that names nothing",
     r"report_placement": "figures of capacity for the nodes of several sites",
 }
@@ -118,3 +118,12 @@ def test_a_variable_that_names_something_reaches_an_option_that_checks_it(variab
 @pytest.mark.parametrize("pattern", OTHERS)
 def test_each_exception_is_a_variable(pattern: str) -> None:
     assert any(re.fullmatch(pattern, variable) for variable in variables())
+
+
+def test_a_variable_that_a_plugin_reads_is_known() -> None:
+    """An unknown one is refused."""
+    families = yaml.safe_load((REPO / "tests/tools/variables.yml").read_text("utf-8"))
+    texts = [path.read_text("utf-8") for path in (REPO / "plugins/plugin_utils").glob("*.py")]
+    read = {name for text in texts for name in re.findall(r'variables, "(pve_fleet_\w+)"', text)}
+    assert read
+    assert read <= families["pve_fleet"]["variables"].keys()

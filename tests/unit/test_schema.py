@@ -35,7 +35,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.schema.versi
     RELEASE,
     deciding_versions,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.canonical import (
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.desired.gathered import (
     require_valid_sub_keys,
 )
 from tests import needs

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.tools.declarations import load
 from tests.tools.docs_site.__main__ import (
     HERE,
+    by_purpose,
     for_the_theme,
+    groups_of,
     in_one_line,
     repository,
     with_addresses,
@@ -81,10 +84,43 @@ The contents of a page.
     )
 
 
-def test_a_page_of_the_reference_has_its_examples_first() -> None:
-    text = "Synopsis\n\n.. Requirements\n\nneeds\n\n.. Options\n\n.. Examples\n\nshow\n\n.. Facts\n\nend\n"
-    moved = "Synopsis\n\n.. Examples\n\nshow\n\n.. Requirements\n\nneeds\n\n.. Options\n\n.. Facts\n\nend\n"
-    assert for_the_theme(text) == moved
+def test_a_page_of_the_reference_has_its_examples_first_and_no_notes() -> None:
+    note = (
+        ".. Collection note\n\n.. note::\n    This module is part of it.\n\n    To install it.\n\n"
+    )
+    action = (
+        ".. note::\n    This module has a corresponding :ref:`action plugin <action_plugins>`.\n\n"
+    )
+    synopsis = "Synopsis\n--------\n\nIt manages.\n\n"
+    examples, rest = ".. Examples\n\nshow\n\n", ".. Facts\n\n.. note::\n    Of an option.\n"
+    text = note + synopsis + action + ".. Options\n\n" + examples + rest
+    assert for_the_theme(text) == examples + synopsis + ".. Options\n\n" + rest
+
+
+def test_options_of_the_reference_are_grouped_by_purpose() -> None:
+    declarations = load()
+    groups = groups_of("vm", declarations)
+    assert list(groups)[:2] == ["name", "vmid"]
+    assert (groups["disks"], groups["token_id"]) == ("disks", "the connection")
+    of_container = groups_of("container", declarations)
+    assert list(dict.fromkeys(of_container.values()))[:2] == ["which container", "its source"]
+    assert {*groups_of("pool", declarations).values()} == {"the connection"}
+    head = "  * - Parameter\n    - Comments\n\n"
+    names = ["ca_path", "disks", "disks/name", "name", "tenant"]
+    rows = {one: f'  * - .. raw:: html\n\n        <div id="parameter-{one}">\n\n' for one in names}
+    found = by_purpose(f"{head}{''.join(rows.values())}\n.. Attributes\n", groups)
+    assert re.findall(r"parameter-([a-z_/]+)|^      (\w.*)$", found, re.MULTILINE) == [
+        ("tenant", ""),
+        ("", "Which VM"),
+        ("name", ""),
+        ("", "Disks"),
+        ("disks", ""),
+        ("disks/name", ""),
+        ("", "The connection"),
+        ("ca_path", ""),
+    ]
+    assert found.startswith(head)
+    assert found.endswith("\n.. Attributes\n")
 
 
 def test_lists_of_the_reference_have_short_names() -> None:
@@ -128,7 +164,17 @@ def test_each_terminal_is_on_a_page(repo: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["terminal", "terminal-narrow", "drift", "export", "metrics"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "terminal",
+        "drift",
+        "export",
+        "metrics",
+        # The commands of the first one, in fewer columns.
+        pytest.param("terminal-narrow", marks=pytest.mark.long),
+    ],
+)
 def test_a_terminal_shows_what_a_run_prints(name: str) -> None:
     """Drift and metrics have times and addresses of the run in them: their texts differ."""
     terminal = pytest.importorskip("tests.tools.docs_site.terminal", reason="rich is not here")

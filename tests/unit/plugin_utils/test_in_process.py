@@ -247,7 +247,18 @@ def test_a_forked_process_opens_its_own(clients: _clients.Clients) -> None:
         ("drive-scsi0: transferred 0.0 B of 3.0 GiB (0.00%) in 0s", 0.0),
         ("  1024K ........ ........ ........  12% 25.1M 10s", 12.0),
         ("migration active, transferred 512.0 MiB of 1.0 GiB VM-state, 100 MiB/s", 50.0),
+        # pve-qemu, vma-reader.c in 0026-PVE-Backup-add-vma-backup-format-code.patch
         ("progress 37% (read 1234567890 bytes, duration 3 sec)", 37.0),
+        ("total bytes read 3221225472, sparse bytes 2147483648 (66.7%)", None),
+        # proxmox-backup-qemu, src/restore.rs
+        ("progress 37% (read 398 bytes, zeroes = 5% (20 bytes), duration 3 sec)", 37.0),
+        ("restore image complete (bytes=3221225472, duration=3.00s, speed=1024.00MB/s)", None),
+        # qemu-server, VZDump/QemuServer.pm
+        ("INFO:  37% (1.1 GiB of 3.0 GiB) in 5s, read: 1 GiB/s, write: 5 MiB/s", 37.0),
+        ("INFO: backup is sparse: 1.50 GiB (50%) total zero data", None),
+        ("INFO: backup was done incrementally, reused 2.00 GiB (66%)", None),
+        # qemu-server, QemuMigrate.pm
+        ("xbzrle: send updates to 9 pages in 1 KiB, cache-miss 33.33%, overflow 0", None),
         ("mirror-scsi0: transferred 1.5 GiB of 3.0 GiB (50.00%) in 5s", 50.0),
         ("create full clone of drive scsi0", None),
         ("999% sure", None),

@@ -57,6 +57,8 @@ def test_report_of_a_task_about_one_thing() -> None:
     notes.step("Create pool 'acme'")
     assert "  done:\n    Create pool 'acme'\n" in report(notes, "pve.fleet.pool", "localhost")
     assert report(TaskNotes(), "pve.fleet.pool", "localhost") == ""
+    # The next drill does not remove the copies of a drill that may still run.
+    assert "drill_abandoned_after" in report(notes, "pve.fleet.drill", "localhost")
 
 
 def test_long_sections_are_cut() -> None:
