@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,8 @@ import yaml
 from tests import needs
 from tests.tools.release import PLACES, SEMANTIC, current_version
 from tests.tools.stage import source_files
+
+ADDED = re.compile(r"^\s*version_added: [\"']?([^\s\"']+)", re.MULTILINE)
 
 
 def git(where: Path, *words: str) -> str:
@@ -129,3 +132,17 @@ def test_only_semantic_versions_are_releases(version: str) -> None:
 def test_the_version_stands_in_each_place(repo: Path) -> None:
     for name, around in PLACES.items():
         assert around.format(current_version()) in (repo / name).read_text("utf-8"), name
+
+
+def test_everything_came_with_a_release_or_comes_with_the_next_one(repo: Path) -> None:
+    """A number that was never released would send a reader to a changelog without an entry."""
+    changes = yaml.safe_load((repo / "changelogs" / "changelog.yaml").read_text("utf-8"))
+    versions = {*changes["releases"], current_version()}
+    added = {
+        (name, version)
+        for name in source_files(repo)
+        if name.startswith(("plugins/", "roles/", "extensions/"))
+        for version in ADDED.findall((repo / name).read_text("utf-8"))
+    }
+    assert len(added) > 100
+    assert [row for row in sorted(added) if row[1] not in versions] == []
