@@ -329,7 +329,7 @@ def report(shell: Shell, lab: Lab) -> None:
     output = shell.run("ansible-playbook", "pve.fleet.report", *given)
     shell.check(output.recap()["failed"] == 0, "the report is written")
     shell.check(
-        '"warning: Differences from the estate: 3"' in output.text,
+        "warning: Differences from the estate: 3" in output.text,
         "and says that the three VMs that were removed are in the estate",
     )
     writes = [str(one) for one in lab.requests_since(mark) if one.is_write]

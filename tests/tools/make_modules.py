@@ -55,6 +55,7 @@ KNOWN = {
     "tasks",
     "administrative",
     "task",
+    "plans",
 }
 NEEDED = ("short_description", "version_added", "description", "examples", "task")
 # A value of the collection: room, file and name, as in _tenants.access.pool.POOL.
@@ -163,6 +164,8 @@ def _documentation(name: str, file: str, declarations: Declarations) -> dict[str
     module = declaration["modules"][name]
     own = embedded(declarations)
     fragments = [*_fragments(name, file, declaration), "connection", "attributes"]
+    if module.get("plans"):
+        fragments.insert(-2, "plan_options")
     if "attributes" not in module:
         fragments.append("attributes.info" if _is_info(name) else "attributes.full")
     options: Options = {}
@@ -247,7 +250,7 @@ def _kinds_within(place: str, options: Options, key: str) -> Iterator[tuple[str,
             yield path, kinds
         else:
             for part, kind in kinds.items():
-                yield f"{path}.{part}", kind
+                yield f"{path}.{part}".rstrip("."), kind
         yield from _kinds_within(path, option.get("suboptions", {}), key)
 
 
@@ -368,6 +371,10 @@ class Code:
             arguments.append(f"returned_secrets={tuple(module['returned_secrets'])!r}")
         if "site" in module.get("returns", {}):
             arguments.append("returns_site=True")
+        if module.get("plans"):
+            arguments.append("plans=True")
+            if module["plans"] is not True:
+                arguments.append(f"plan_subject={module['plans']!r}")
         if "libraries" in module:
             names = "".join(f"{self.named(library)}, " for library in module["libraries"])
             arguments.append(f"libraries=({names})")

@@ -264,7 +264,7 @@ def render_rules(kind: str, declaration: Mapping[str, Any]) -> str:
     text += f"WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {words!r}\n"
     text += "# Options that an empty text removes; if the key is empty, its own rule does so.\n"
     text += f"EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {removable!r}\n"
-    text += f"# The checks of options (_guests/guest/{kind}/desired/values.py), and the ranges of numbers.\n"
+    text += f"# The checks of options (_guests/guest/{kind}/desired/parse.py), and the ranges of numbers.\n"
     text += f"CHECKS: Mapping[str, Mapping[str, str]] = {checks!r}\n"
     text += f"# The options of {GUESTS[kind]} in the order in which a person reads them.\n"
     text += f"ORDER: tuple[str, ...] = tuple({with_words(list(order_of(declaration)))!r})\n"

@@ -148,11 +148,16 @@ def _by_place(all_needs: tuple[RequiredPrivileges, ...]) -> Iterator[str]:
         yield f"{text} on {place}{versions}"
 
 
+def _release(version: tuple[int, ...]) -> str:
+    """Return a version as text, without a zero at its end."""
+    return ".".join(map(str, version)).removesuffix(".0")
+
+
 def _versions(need: RequiredPrivileges) -> str:
     if need.until != kinds.NEVER:
-        return f" (before Proxmox VE {need.until[0]})"
+        return f" (before Proxmox VE {_release(need.until)})"
     if need.since > (8, 0):
-        return f" (Proxmox VE {need.since[0]})"
+        return f" (Proxmox VE {_release(need.since)})"
     return ""
 
 

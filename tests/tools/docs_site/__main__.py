@@ -15,10 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
+from tests.tools.declarations import Declarations, load
+from tests.tools.make_modules import declared_options, modules_of
 from tests.tools.stage import COPY, REPO, source_files, stage, tool_environment
 
 HERE = Path(__file__).resolve().parent
@@ -42,9 +45,29 @@ _PICTURE = re.compile(r"docs/.+\.(svg|png)")
 _FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
 # The theme shows the contents of a page itself, and an error if the page does so too.
 _CONTENTS = re.compile(r"^\.\. contents::\n(?: +.*\n)*\n?", re.MULTILINE)
-# antsibull-docs marks the parts of a page; a reader looks for the examples first.
+# antsibull-docs marks the parts of a page. A reader looks for the examples first; its notes are the same on every page.
+_NOTES = re.compile(
+    r"^(?:\.\. Collection note\n\n\.\. note::\n|\.\. note::\n    This module has a corresponding)"
+    r"(?:.*\n)(?:    .*\n|\n)*",
+    re.MULTILINE,
+)
 _EXAMPLES = re.compile(r"^\.\. Examples\n.*?(?=^\.\. Facts\n)", re.MULTILINE | re.DOTALL)
-_AFTER_EXAMPLES = ".. Requirements\n"
+_AFTER_EXAMPLES = "Synopsis\n--------\n"
+_OPTIONS = re.compile(
+    r"(?<=^  \* - Parameter\n    - Comments\n\n)  \* - .*?(?=^\S)", re.MULTILINE | re.DOTALL
+)
+_ROW = re.compile(r"^(?=  \* - )", re.MULTILINE)
+_OPTION_OF_ROW = re.compile(r'id="parameter-([^"/]+)')
+_GROUP = """\
+  * - .. rst-class:: option-group
+
+      {}
+
+    -
+
+"""
+# Modules of guests have a group for each of their options; of others, only the connection has one.
+_FEW_GROUPS = 8
 # A page in the list of a kind of plugins needs no more than its name.
 _LISTED = re.compile(r"^    (?P<page>(?P<name>\w+)_[a-z]+)$", re.MULTILINE)
 _REFERENCE_TITLE = "Modules, plugins and roles"
@@ -159,15 +182,58 @@ def write_reference(target: Path) -> None:
     command = [str(tool), "collection", "--use-current", "--squash-hierarchy", "--fail-on-error"]
     command += ["--dest-dir", str(target), "pve.fleet"]
     subprocess.run(command, cwd=COPY, env=tool_environment(), check=True)
+    declarations = load()
+    modules = modules_of(declarations)
     for page in target.glob("*.rst"):
-        page.write_text(for_the_theme(page.read_text(encoding="utf-8")), encoding="utf-8")
+        text = for_the_theme(page.read_text(encoding="utf-8"))
+        module = page.stem.removesuffix("_module")
+        if page.stem.endswith("_module") and module in modules:
+            text = by_purpose(text, groups_of(module, declarations))
+        page.write_text(text, encoding="utf-8")
+
+
+def groups_of(module: str, declarations: Declarations) -> dict[str, str]:
+    """Return the group of each option of a module that has one, in the order of the groups."""
+    groups: dict[str, str] = {}
+    group = ""
+    for name, option in declared_options(module, declarations).items():
+        group = option["group"] if isinstance(option.get("group"), str) else group
+        groups[name] = group
+    if len({*groups.values()}) < _FEW_GROUPS:
+        groups = {}
+    order = list(declarations["vm"]["groups"])
+    places = {"which container": 0, **{group: at for at, group in enumerate(order)}}
+    known = [name for name in groups if groups[name]]
+    known.sort(key=lambda name: places.get(groups[name], places["disks"]))
+    connection = declarations["connection"]["sections"]["connection"]["options"]
+    return {name: groups[name] for name in known} | dict.fromkeys(connection, order[-1])
+
+
+def by_purpose(text: str, groups: Mapping[str, str]) -> str:
+    """Return a page of the reference whose options stand below the names of their groups.
+
+    Options without a group come first. A row of a suboption follows its option.
+    """
+    table = _OPTIONS.search(text)
+    if table is None:
+        return text
+    rows: dict[str, list[str]] = {group: [] for group in ("", *groups.values())}
+    for row in filter(None, _ROW.split(table[0])):
+        named = _OPTION_OF_ROW.search(row)
+        rows[groups.get(named[1], "") if named else ""].append(row)
+    parts: list[str] = []
+    for group, several in rows.items():
+        if group and several:
+            parts.append(_GROUP.format(group[0].upper() + group[1:]))
+        parts += several
+    return text[: table.start()] + "".join(parts) + text[table.end() :]
 
 
 def for_the_theme(text: str) -> str:
-    """Return a page of the reference without its contents, with the examples first and with short
-    names in lists; the first page gets a plain title.
+    """Return a page of the reference without its contents and notes, with the examples first and
+    with short names in lists; the first page gets a plain title.
     """
-    text = _CONTENTS.sub("", text)
+    text = _NOTES.sub("", _CONTENTS.sub("", text))
     examples = _EXAMPLES.search(text)
     if examples and _AFTER_EXAMPLES in text:
         text = text.replace(examples[0], "")

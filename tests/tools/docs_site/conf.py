@@ -108,6 +108,21 @@ def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("missing-reference", ansible_page)
     app.connect("html-page-context", link_source)
+    app.connect("html-page-context", weigh_headings)
+
+
+# Pagefind counts a heading seven times, whatever the weight of its page, unless the heading has its own weight.
+_HEADING = re.compile(r"<h[1-6]\b")
+_WEIGHTS = {"docs/decisions/": "0.05", "docs/architecture": "0.2", "reference/": "4", "": "10"}
+
+
+def weigh_headings(
+    _app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: object
+) -> None:
+    """Set the weight of a page's headings in the search: guides before reference and decisions."""
+    weight = next(weight for start, weight in _WEIGHTS.items() if page.startswith(start))
+    body = context.get("body", "")
+    context["body"] = _HEADING.sub(rf'\g<0> data-pagefind-weight="{weight}"', body)
 
 
 # The source of a page that is not in the repository under the name that it has on the site.

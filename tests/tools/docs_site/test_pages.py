@@ -131,18 +131,35 @@ def address() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("page", ["index.html", "docs/vm.html"])
+@pytest.mark.parametrize(
+    ("page", "word", "expected"),
+    [
+        ("index.html", "quot", "docs/placement.html"),
+        ("docs/vm.html", "rollback", "docs/snapshots.html"),
+        ("docs/vm.html", "password", "docs/cloud-init.html"),
+    ],
+)
 def test_the_search_answers_while_a_word_is_typed(
-    browser: Browser, address: str, page: str
+    browser: Browser, address: str, page: str, word: str, expected: str
 ) -> None:
     browser.open(f"{address}/{page}", width=WIDE)
     field = "document.querySelector('#live-search input')"
     browser.wait(f"{field} !== null")
-    browser.evaluate(f"({field}.value = 'quot', {field}.dispatchEvent(new Event('input')), 1)")
+    browser.evaluate(f"({field}.value = '{word}', {field}.dispatchEvent(new Event('input')), 1)")
     results = "[...document.querySelectorAll('#live-search a')].map(one => one.href)"
     browser.wait(f"{results}.length > 0")
-    found = browser.evaluate(results)
-    assert any("docs/placement.html" in one for one in found[:10]), found
+    found = browser.evaluate(results)[:10]
+    assert any(expected in one for one in found), found
+    assert not [one for one in found if any(page in one for page in DEVELOPERS)], found
+
+
+def test_a_phone_opens_the_search_with_one_touch(browser: Browser, address: str) -> None:
+    browser.open(f"{address}/docs/vm.html", width=NARROW)
+    field = "document.querySelector('#live-search input')"
+    browser.wait(f"{field} !== null")
+    browser.evaluate("(document.querySelector('.header-search').click(), 1)")
+    browser.wait(f"document.activeElement === {field}")
+    browser.wait(f"{field}.getBoundingClientRect().left >= 0")
 
 
 VISIBLE = "[...document.querySelectorAll('{}')].filter(one => one.offsetWidth > 0).length"

@@ -191,8 +191,15 @@ UNUSED = re.compile(
     r"/agent/|/tfa|/access/(vnc)?ticket|remote_migrate|mtunnel|config/(join|nodes)|cluster/config$"
     r"|prefix-lists|route-maps|dbus-vmstate|proxy$|shell$|/execute$|oci-registry|/ceph/(fs|init)|-cpus"
 )
-# Parameters whose format the code of PVE checks, without a name in the schema.
-UNNAMED = {("/nodes/{node}/time", "timezone"): "timezone-of-node"}
+# Facts of parameters that the code of PVE checks, but not its schema. The port is an u16 of Rust
+# (proxmox-notify: endpoints/smtp.rs).
+UNNAMED: dict[tuple[str, str], dict[str, Any]] = {
+    ("/nodes/{node}/time", "timezone"): {"format": "timezone-of-node"},
+    **dict.fromkeys(
+        [(f"/cluster/notifications/endpoints/smtp{one}", "port") for one in ("", "/{name}")],
+        {"minimum": 0, "maximum": 65535},
+    ),
+}
 # Parameters that the collection writes itself.
 OWN = tuple(
     "delete digest disk lock-token node skiplock target-digest target-disk target-volume"
@@ -201,9 +208,19 @@ OWN = tuple(
 
 RIGHTS_HEAD = GUESTS_HEAD.replace(
     "from __future__ import annotations\n",
-    "from __future__ import annotations\n"
-    "\nfrom collections.abc import Mapping\nfrom typing import Any\n",
+    "from __future__ import annotations\n\nimport json\nfrom typing import Any\n",
 )
+# Each part has a check as JSON, and the calls that make it.
+RIGHTS_END = '''_CALLS = """
+{calls}
+"""
+
+CHECKS: dict[str, Any] = {{}}
+for _part in _CALLS.split("\\n\\n"):
+    _check, _end, _calls = _part.rpartition("]")
+    _rule = json.loads(_check + _end)
+    CHECKS.update({{call.replace("/", " /", 1): _rule for call in _calls.split()}})
+'''
 
 
 def facts(rule: dict[str, Any]) -> dict[str, Any]:
@@ -339,8 +356,6 @@ def request_rules() -> dict[str, dict[str, dict[str, Any]]]:
                 if name in OWN or f"{{{name}}}" in segments:
                     continue
                 own = request_rule(rule)
-                if (path, name) in UNNAMED:
-                    own["format"] = UNNAMED[path, name]
                 before = older.get(path, {}).get(method, {"params": {}})["params"].get(name)
                 if before is not None:
                     old = request_rule(before)
@@ -352,6 +367,7 @@ def request_rules() -> dict[str, dict[str, dict[str, Any]]]:
                         for fact in own
                         if fact in FORMS or own[fact] == old.get(fact)
                     }
+                own |= UNNAMED.get((path, name), {})
                 known = found.setdefault(name, {}).setdefault(of_any_kind(path), own)
                 if {own.get("type"), known.get("type")} == {"integer", "number"}:
                     own["type"] = known["type"] = "number"
@@ -443,7 +459,7 @@ def render_rights() -> str:
     """
     text = RIGHTS_HEAD.format(version=load_release(VERSION))
     older = {release: paths_of(version) for release, version in OLDER.items()}
-    checks: dict[str, Any] = {}
+    groups: dict[str, list[str]] = {}
     for path, methods in sorted(paths_of(VERSION).items()):
         for method, call in sorted(methods.items()):
             name = re.sub(r"\{.*?\}", "{}", f"{method} {path}")
@@ -455,8 +471,14 @@ def render_rights() -> str:
                 if known != check:
                     check = ["since", [9], check, known]
             if method != "GET" and check:
-                checks[name] = check
-    return formatted(f"{text}CHECKS: Mapping[str, Any] = {_printed(checks)}\n")
+                groups.setdefault(json.dumps(check), []).append(name.replace(" ", ""))
+    parts: list[str] = []
+    for check, names in sorted(groups.items()):
+        lines = [
+            textwrap.fill(part, 100, break_on_hyphens=False) for part in (check, " ".join(names))
+        ]
+        parts.append("\n".join(lines))
+    return formatted(text + RIGHTS_END.format(calls="\n\n".join(parts)))
 
 
 def _check_of(call: Mapping[str, Any]) -> Any:

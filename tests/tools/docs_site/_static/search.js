@@ -8,7 +8,22 @@ const added = (tag, attributes) => new Promise((loaded) => {
   document.head.append(Object.assign(document.createElement(tag), attributes, { onload: loaded }));
 });
 
+// On a phone, the search is in the menu: an icon beside the title opens it there.
+const addIcon = () => {
+  const icon = Object.assign(document.createElement("label"), {
+    className: "header-search",
+    htmlFor: "__navigation",
+    title: "Search",
+    innerHTML: '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2"><circle cx="10" cy="10" r="7"/><path d="m15 15 6 6"/></svg>',
+  });
+  icon.addEventListener("click", () => setTimeout(() => {
+    [...document.querySelectorAll(".sidebar-drawer input")].find((field) => field.offsetWidth).focus();
+  }, 300));
+  document.querySelector(".mobile-header .header-right").prepend(icon);
+};
+
 addEventListener("DOMContentLoaded", async () => {
+  addIcon();
   const place = document.getElementById("live-search");
   if (!place || !location.protocol.startsWith("http")) return;
   const bundle = new URL(`${document.documentElement.dataset.content_root}_pagefind/`, location).pathname;
