@@ -100,8 +100,26 @@ class Client:
         self.connection = layers.connection
         self.clock = layers.clock
         self.requests = layers.transport.rows
-        self._sender = _sender_of(layers)
-        self._waiter, self._tasks = _task_layers_of(layers, self._sender, self)
+        transport, lock_timeout = layers.transport, layers.connection.lock_timeout
+        waiter: Waiter = TaskWaiter(
+            self,
+            outage=max(OUTAGE, layers.connection.retry_timeout),
+            progress=layers.progress,
+            task_poller=layers.task_poller,
+            notes=layers.notes,
+        )
+        if layers.limit is not None:
+            transport = LimitedTransport(transport, layers.limit)
+            waiter = LimitedWaiter(waiter, layers.limit)
+        sender: Sender = RetryingLayer(
+            FormCheckLayer(transport), layers.connection, layers.clock, layers.rng
+        )
+        if layers.above is not None:
+            sender = layers.above(sender)
+        tasks: TaskRunner = Tasks(sender, waiter, layers.clock, lock_timeout)
+        if layers.limit is not None:
+            tasks = LimitedTasks(tasks, layers.limit)
+        self._sender, self._waiter, self._tasks = sender, waiter, tasks
 
     def __repr__(self) -> str:
         return f"Client({self.connection!r})"
@@ -371,37 +389,6 @@ def connect(
     Raises ConfigurationError.
     """
     return Client(resolve(options, environ, read_file), clock=clock)
-
-
-def _sender_of(layers: ClientLayers) -> Sender:
-    """Return the highest layer that requests pass through."""
-    transport = layers.transport
-    if layers.limit is not None:
-        transport = LimitedTransport(transport, layers.limit)
-    sender: Sender = RetryingLayer(
-        FormCheckLayer(transport), layers.connection, layers.clock, layers.rng
-    )
-    if layers.above is None:
-        return sender
-    return layers.above(sender)
-
-
-def _task_layers_of(
-    layers: ClientLayers, sender: Sender, client: Client
-) -> tuple[Waiter, TaskRunner]:
-    """Return the highest layers that wait for tasks and that start them."""
-    waiter: Waiter = TaskWaiter(
-        client,
-        outage=max(OUTAGE, layers.connection.retry_timeout),
-        progress=layers.progress,
-        task_poller=layers.task_poller,
-        notes=layers.notes,
-    )
-    if layers.limit is None:
-        return waiter, Tasks(sender, waiter, layers.clock, layers.connection.lock_timeout)
-    waiter = LimitedWaiter(waiter, layers.limit)
-    tasks = Tasks(sender, waiter, layers.clock, layers.connection.lock_timeout)
-    return waiter, LimitedTasks(tasks, layers.limit)
 
 
 def _release(version: str) -> tuple[int, ...]:

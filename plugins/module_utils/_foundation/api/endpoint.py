@@ -28,13 +28,6 @@ class Endpoint:
     port: int = DEFAULT_PORT
 
     @property
-    def netloc(self) -> str:
-        """`host:port`, with brackets around an IPv6 address."""
-        if ":" in self.host:
-            return f"[{self.host}]:{self.port}"
-        return f"{self.host}:{self.port}"
-
-    @property
     def url(self) -> str:
         """The base URL of every request, without a slash at its end."""
         return f"{self.web}/api2/json"
@@ -42,10 +35,13 @@ class Endpoint:
     @property
     def web(self) -> str:
         """The URL of the user interface, without a slash at its end."""
-        return f"https://{self.netloc}"
+        return f"https://{self}"
 
     def __str__(self) -> str:
-        return self.netloc
+        """`host:port`, with brackets around an IPv6 address."""
+        if ":" in self.host:
+            return f"[{self.host}]:{self.port}"
+        return f"{self.host}:{self.port}"
 
 
 def parse_endpoint(text: str, port: int | str | None = None) -> Endpoint:

@@ -9,8 +9,8 @@ import importlib.util
 import os
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,11 +135,7 @@ class ModuleEntry:
 
     def main(self) -> None:
         """Run the module as its own process, and end it with `exit_json` or `fail_json`."""
-        module = _module_class(self)(
-            argument_spec=self.whole_spec,
-            supports_check_mode=self.supports_check_mode,
-            **self.checks,
-        )
+        module = _Module(self)
         library = self.missing_library()
         if library:
             error = ConfigurationError(reason=f"missing library {library}")
@@ -148,7 +144,7 @@ class ModuleEntry:
             module.params,
             os.environ,
             TaskMode(module.check_mode, module._diff, module._verbosity),
-            lend=own_client,
+            lend=Client,
             given=module.given,
         )
         for warning in outcome.warnings:
@@ -382,33 +378,38 @@ def _values_in(text: Any) -> set[str]:
     return {str(value) for value in values.values()}
 
 
-def _module_class(entry: ModuleEntry) -> Any:
-    """Return a subclass of AnsibleModule that hides more secrets, from the start, and returns every
-    failure in the same form.
+class _Module(AnsibleModule):
+    """A module that hides more secrets, from the start, and returns every failure in the same
+    form.
     """
 
-    class Module(AnsibleModule):
-        given: Mapping[str, Any]
+    given: Mapping[str, Any]
 
-        def _load_params(self) -> None:
-            super()._load_params()
-            self.given = dict(self.params)
-            self.no_log_values.update(entry.hidden(self.params))
+    def __init__(self, entry: ModuleEntry) -> None:
+        self._entry = entry
+        super().__init__(
+            argument_spec=entry.whole_spec,
+            supports_check_mode=entry.supports_check_mode,
+            **entry.checks,
+        )
 
-        def fail_json(self, msg: str, **values: Any) -> Any:
-            """Fail.
+    def _load_params(self) -> None:
+        super()._load_params()
+        self.given = dict(self.params)
+        self.no_log_values.update(self._entry.hidden(self.params))
 
-            If Ansible itself refuses the arguments, the result gets an `error` like our own
-            failures, and the message lists every mistake.
-            """
-            if "error" not in values:
-                check = getattr(self, "validation_result", None)
-                if check is not None:
-                    msg = every_refusal(check.errors.errors, self._name, entry.whole_spec) or msg
-                values = {**entry.refused(str(msg), self.given), **values}
-            super().fail_json(values.pop("msg", msg), **values)
+    def fail_json(self, msg: str, **values: Any) -> Any:
+        """Fail.
 
-    return Module
+        If Ansible itself refuses the arguments, the result gets an `error` like our own failures,
+        and the message lists every mistake.
+        """
+        if "error" not in values:
+            entry, check = self._entry, getattr(self, "validation_result", None)
+            if check is not None:
+                msg = every_refusal(check.errors.errors, self._name, entry.whole_spec) or msg
+            values = {**entry.refused(str(msg), self.given), **values}
+        super().fail_json(values.pop("msg", msg), **values)
 
 
 @dataclass(frozen=True)
@@ -418,16 +419,6 @@ class TaskOutcome:
     failed: bool
     values: dict[str, Any]
     warnings: tuple[str, ...] = ()
-
-
-@contextmanager
-def own_client(connection: ConnectionSettings) -> Iterator[Client]:
-    """Yield a new client, and close it at the end."""
-    client = Client(connection)
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def unexpected(error: BaseException) -> FleetError:

@@ -66,7 +66,7 @@ class TokenFile:
 
 def token_file(client: Client) -> TokenFile:
     """Return the file of the cluster and login of a client."""
-    subject = f"{client.connection.endpoint.netloc} {client.login}"
+    subject = f"{client.connection.endpoint} {client.login}"
     name = hashlib.sha256(subject.encode()).hexdigest()[:24]
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local/state")
     return TokenFile(Path(base) / "pve.fleet" / f"sdn-lock-{name}")

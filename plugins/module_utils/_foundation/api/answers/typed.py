@@ -7,7 +7,7 @@ shown: their texts contain no control characters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import ApiError, NetworkError
@@ -35,18 +35,13 @@ _READS, _WRITES = _nested(READS), _nested(WRITES)
 
 def form_of(method: str, segments: Sequence[str | int]) -> Form | None:
     """Return the form of an answer, or None if any answer is accepted."""
-    if method == "GET":
-        return next(_matching(_READS, segments), None)
-    other = _TASK_OR_NOTHING if segments[0] == "nodes" else None
-    return next(_matching(_WRITES, segments), other)
-
-
-def _matching(
-    forms: Mapping[tuple[int, str], Sequence[tuple[list[str], Form]]], segments: Sequence[str | int]
-) -> Iterator[Form]:
+    forms = _READS if method == "GET" else _WRITES
     for parts, form in forms.get((len(segments), str(segments[0])), ()):
         if all(part in ("*", one) for part, one in zip(parts, segments, strict=True)):
-            yield form
+            return form
+    if method != "GET" and segments[0] == "nodes":
+        return _TASK_OR_NOTHING
+    return None
 
 
 _STEP = (

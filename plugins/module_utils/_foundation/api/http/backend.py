@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 try:
@@ -52,21 +53,20 @@ class ProxmoxerTransport(Layer[Session]):
     def send(self, request: Request) -> Any:
         """Return `data` of the answer to one try. Raises FleetError."""
         segments = [quoted(part) for part in request.segments]
-        api = ProxmoxResource(
-            base_url="",
-            session=_Sender(self._below, request),
-            serializer=_Serializer(request.beside),
-        )
+        exchange = _Exchange(self._below, request)
+        api = ProxmoxResource(base_url="", session=exchange, serializer=exchange)
         calls = {"GET": api.get, "POST": api.post, "PUT": api.put, "DELETE": api.delete}
         return calls[request.method](*segments, **request.values)
 
 
-class _Sender:
-    """Replaces the `requests` session through which proxmoxer sends one request."""
+@dataclass(frozen=True)
+class _Exchange:
+    """One request, and its answer: in place of the `requests` session and the serializer that
+    proxmoxer uses.
+    """
 
-    def __init__(self, session: Session, request: Request) -> None:
-        self._session = session
-        self._request = request
+    session: Session
+    wanted: Request
 
     def request(
         self,
@@ -76,23 +76,16 @@ class _Sender:
         params: Mapping[str, Any] | None = None,
     ) -> HttpAnswer:
         """Return the answer to the request that proxmoxer built. Raises FleetError."""
-        request = self._request
-        return self._session.send(
-            HttpRequest(method, url, data, params, request.timeout, request.number, request.upload)
+        wanted = self.wanted
+        return self.session.send(
+            HttpRequest(method, url, data, params, wanted.timeout, wanted.number, wanted.upload)
         )
-
-
-class _Serializer:
-    """Reads answers for proxmoxer."""
-
-    def __init__(self, beside: str = "") -> None:
-        self._beside = beside
 
     def loads(self, answer: HttpAnswer) -> Any:
         """Return `data`, or an object that also has the requested attribute beside it.
 
         Raises NetworkError if the answer is not from Proxmox VE.
         """
-        if self._beside:
-            return read_beside(answer, self._beside)
+        if self.wanted.beside:
+            return read_beside(answer, self.wanted.beside)
         return read_data(answer)

@@ -82,6 +82,9 @@ class _Adapter(HTTPAdapter):
         self._context = context
         self._max_answer_size = connection.max_answer_size
         self._fingerprint = connection.fingerprint or None
+        self._requirement = "CERT_REQUIRED"
+        if context.verify_mode == ssl.CERT_NONE:
+            self._requirement = "CERT_NONE"
         super().__init__(pool_connections=2, pool_maxsize=POOL_SIZE, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **more: Any) -> None:
@@ -114,12 +117,6 @@ class _Adapter(HTTPAdapter):
         options["cert_reqs"] = self._requirement
         options["ssl_context"] = self._context
         return host, options
-
-    @property
-    def _requirement(self) -> str:
-        if self._context.verify_mode == ssl.CERT_NONE:
-            return "CERT_NONE"
-        return "CERT_REQUIRED"
 
 
 def _read_body(response: Any, maximum: int) -> bytes:
@@ -171,25 +168,20 @@ def _verifying_context(connection: ConnectionSettings) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         return context
-    if connection.ca:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        _load_ca(context, connection.ca)
+    if not connection.ca:
+        context = ssl.create_default_context()
+        if not context.cert_store_stats()["x509_ca"]:
+            context.load_verify_locations(cafile=certifi.where())
         return context
-    context = ssl.create_default_context()
-    if not context.cert_store_stats()["x509_ca"]:
-        context.load_verify_locations(cafile=certifi.where())
-    return context
-
-
-def _load_ca(context: ssl.SSLContext, ca: str) -> None:
-    if _PEM in ca:
-        context.load_verify_locations(cadata=ca)
-        return
-    path = os.path.expanduser(ca)
-    if os.path.isdir(path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    path = os.path.expanduser(connection.ca)
+    if _PEM in connection.ca:
+        context.load_verify_locations(cadata=connection.ca)
+    elif os.path.isdir(path):
         context.load_verify_locations(capath=path)
     else:
         context.load_verify_locations(cafile=path)
+    return context
 
 
 def _unreadable(what: str, next_step: str, given: str, error: Exception) -> ConfigurationError:
