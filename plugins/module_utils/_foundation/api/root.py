@@ -24,11 +24,11 @@ def require_root(
     if login == ROOT:
         return
     login_of_root = f"set user={ROOT} and password for this task"
+    cause = "; ".join(causes.values()) if causes else f"the login is {login}"
     raise PermissionDenied(
-        attempted=attempted,
-        answer="; ".join(causes.values()) if causes else f"the login is {login}",
-        next_step=f"PVE allows this to {ROOT} with a password only, never to a token;"
+        f"{attempted}: {cause}",
+        f"PVE allows this to {ROOT} with a password only, never to a token;"
         f" {remedy or login_of_root}",
-        reason="root only",
+        "root only",
         parameters=causes or {},
     )

@@ -331,11 +331,11 @@ def _out_of_sight(error: FleetError, task: Upid, attempted: str) -> FleetError:
 
 
 def _still_runs(task: Upid, timeout: float, attempted: str) -> TaskTimeout:
+    attempted = attempted or f"Task {task.type} on node {task.node} did not end"
     return TaskTimeout(
-        attempted=attempted or f"Task {task.type} on node {task.node} did not end",
-        answer=f"the task still runs after {timeout:g} s",
-        next_step=f"It continues: follow {task.text} on node {task.node}, or raise task_timeout",
-        reason="task still runs",
+        f"{attempted}: the task still runs after {timeout:g} s",
+        f"It continues: follow {task.text} on node {task.node}, or raise task_timeout",
+        "task still runs",
         path=f"/nodes/{task.node}/tasks/{task.text}",
         upid=task.text,
     )

@@ -160,9 +160,7 @@ class ConcurrencyLimiter:
             while not self._closed and not self._take(resources):
                 self._changed.wait()
             if self._closed:
-                raise TaskTimeout(
-                    attempted="No further task was started", answer="the run was given up"
-                )
+                raise TaskTimeout("No further task was started: the run was given up")
 
     def leave(self, resources: frozenset[Resource], *, well: bool = True) -> None:
         """Release the room. A limit grows by one after as many successful tasks as it allows."""

@@ -101,9 +101,7 @@ def _hosts(connection: ConnectionSettings) -> dict[str, list[str]]:
         try:
             found = {row["id"]: row for row in _REMOTES(answer) if row["type"] == "pve"}
         except WrongForm as problem:
-            raise ApiError(
-                attempted=attempted, answer=str(problem), reason="malformed answer"
-            ) from None
+            raise ApiError(f"{attempted}: {problem}", reason="malformed answer") from None
         hosts = {name: row["nodes"] for name, row in sorted(found.items()) if row["nodes"]}
         _known[connection] = now, hosts
     return hosts

@@ -362,11 +362,11 @@ def all_refusals(refused: Sequence[NotApproved]) -> FleetError:
     """Return one error with the differences of all plans that are not approved."""
     if len(refused) == 1:
         return refused[0]
+    answers = "; ".join(f"{one.attempted}: {one.answer}" for one in refused)
     return NotApproved(
-        attempted=f"{len(refused)} plans are not the approved ones",
-        answer="; ".join(f"{one.attempted}: {one.answer}" for one in refused),
-        next_step=_NEXT,
-        reason="not the approved plan",
+        f"{len(refused)} plans are not the approved ones: {answers}",
+        _NEXT,
+        "not the approved plan",
         details={
             key: [text for one in refused for text in one.details[key]]
             for key in ("planned", "now")

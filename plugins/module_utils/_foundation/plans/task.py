@@ -291,10 +291,9 @@ def _text_of(path: str) -> str:
 
 def _not_written(path: str, error: OSError) -> FleetError:
     return ConfigurationError(
-        attempted=f"The plan {path} was not written",
-        answer=error.strerror or str(error),
-        next_step="Name a file in a directory that exists and that this user can write to",
-        reason="plan file",
+        f"The plan {path} was not written: {error.strerror or error}",
+        "Name a file in a directory that exists and that this user can write to",
+        "plan file",
     )
 
 

@@ -453,10 +453,10 @@ class Places:
             if known is None or new is None or known <= new:
                 continue
             raise ConfigurationError(
-                attempted=f"{nic.nic} gets the MTU of its bridge",
-                answer=f"{known} of {nic.bridge}, and {other.bridge} of node {node} has {new}",
-                next_step="Choose another bridge in networks, or set mtu for the NIC",
-                reason="mtu",
+                f"{nic.nic} gets the MTU of its bridge: {known} of {nic.bridge}, and "
+                f"{other.bridge} of node {node} has {new}",
+                "Choose another bridge in networks, or set mtu for the NIC",
+                "mtu",
             )
 
     def _nodes(
@@ -481,10 +481,10 @@ class Places:
             models.append(str((status.get("cpuinfo") or {}).get("model")))
         if models[0] != models[1]:
             raise ConfigurationError(
-                attempted=f"{actual.label} cannot move while it runs",
-                answer=f"its CPU is host: {models[0]}, and node {node} has {models[1]}",
-                next_step="Shut it down, or give it another CPU model",
-                reason="another CPU",
+                f"{actual.label} cannot move while it runs: its CPU is host: {models[0]}, and "
+                f"node {node} has {models[1]}",
+                "Shut it down, or give it another CPU model",
+                "another CPU",
             )
 
     def _vmid(
@@ -498,10 +498,9 @@ class Places:
             if wanted not in taken:
                 return wanted
             raise ConfigurationError(
-                attempted="It gets no VMID",
-                answer=f"{wanted} is taken at site {self.desired.site}",
-                next_step="Set vmid_range",
-                reason="taken vmid",
+                f"It gets no VMID: {wanted} is taken at site {self.desired.site}",
+                "Set vmid_range",
+                "taken vmid",
             )
         allocator = VmidAllocator(self.desired.vmid_range, None, guest.actual.name, by_name=False)
         return allocator.free(taken)
@@ -557,10 +556,9 @@ def require_token(connection: ConnectionSettings, site: str) -> None:
     if connection.token_id:
         return
     raise ConfigurationError(
-        attempted="No guest was moved",
-        answer=f"the login of site {site} is not an API token",
-        next_step="Give the site token_id and token_secret: the nodes of the source use them",
-        reason="no token",
+        f"No guest was moved: the login of site {site} is not an API token",
+        "Give the site token_id and token_secret: the nodes of the source use them",
+        "no token",
     )
 
 

@@ -141,10 +141,10 @@ def require_unreplicated(vmid: int, left: Sequence[str]) -> None:
     if not left:
         return
     raise TaskTimeout(
-        attempted=f"Guest {vmid} was not moved",
-        answer=f"its node has not removed replication job {', '.join(left)} in {_REMOVAL} s",
-        next_step="Run this again when the job is gone: pve.fleet.replication_info",
-        reason="replication job",
+        f"Guest {vmid} was not moved: its node has not removed replication job {', '.join(left)} "
+        f"in {_REMOVAL} s",
+        "Run this again when the job is gone: pve.fleet.replication_info",
+        "replication job",
     )
 
 
@@ -292,9 +292,8 @@ def _require_ended(upid: str, wait: int) -> None:
     if not upid:
         return
     raise TaskTimeout(
-        attempted=f"Timed out after {wait} s waiting for a migration of another run",
-        answer=f"{upid} still runs",
-        next_step="Run this again when it has ended",
-        reason="migration runs",
+        f"Timed out after {wait} s waiting for a migration of another run: {upid} still runs",
+        "Run this again when it has ended",
+        "migration runs",
         upid=upid,
     )

@@ -376,11 +376,10 @@ def require_last_state(label: str, backups: int) -> None:
     if backups <= _BACKUPS:
         return
     raise Conflict(
-        attempted=f"{label} was not moved",
-        answer="no archive has its last state, although it was backed up: it was used in between, or"
-        " the target does not list the archive",
-        next_step="Look at its tasks, and run this again; state: returned takes it back",
-        reason="no last state",
+        f"{label} was not moved: no archive has its last state, although it was backed up: it was "
+        "used in between, or the target does not list the archive",
+        "Look at its tasks, and run this again; state: returned takes it back",
+        "no last state",
     )
 
 
@@ -388,10 +387,9 @@ def refused(label: str, verdict: Verdict) -> Conflict:
     """Return the error of a guest that nothing is done with (pure)."""
     side = f"the right side is {verdict.side}: " if verdict.side in (SOURCE, TARGET) else ""
     return Conflict(
-        attempted=f"{label} was not changed",
-        answer=f"{side}{verdict.why}",
-        next_step="See docs/relocation.md, and run this again",
-        reason="unclear move",
+        f"{label} was not changed: {side}{verdict.why}",
+        "See docs/relocation.md, and run this again",
+        "unclear move",
     )
 
 

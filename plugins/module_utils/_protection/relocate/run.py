@@ -45,10 +45,10 @@ def sites_of(params: Mapping[str, Any]) -> list[str]:
 def run(params: Mapping[str, Any], _client: Client, check_mode: bool = False) -> Result:
     """Refuse a task whose two sites are one."""
     raise ConfigurationError(
-        attempted=f"No guest was {'planned' if check_mode else 'moved'}",
-        answer=f"site {params['to_site']} is the site of the guests",
-        next_step="Set site to the source, and to_site to another site",
-        reason="same site",
+        f"No guest was {'planned' if check_mode else 'moved'}: site {params['to_site']} is the "
+        "site of the guests",
+        "Set site to the source, and to_site to another site",
+        "same site",
     )
 
 
@@ -211,10 +211,7 @@ def _execute(context: MoveContext, moves: Sequence[Relocation]) -> list[tuple[Ac
 
 def refusal_of(attempted: str, problems: Sequence[str]) -> Conflict:
     """Return the error of one guest with all of its problems (pure)."""
+    causes = "; ".join(problems)
     return Conflict(
-        attempted=attempted,
-        answer="; ".join(problems),
-        next_step=_SOLVE,
-        reason=_REFUSED,
-        details={"problems": list(problems)},
+        f"{attempted}: {causes}", _SOLVE, _REFUSED, details={"problems": list(problems)}
     )

@@ -278,9 +278,7 @@ def wait_for_unlocked(client: Client, vm: SnapshotVm) -> bool:
 def locked(vm: SnapshotVm) -> Locked:
     """Return the error for a VM that keeps the lock of a rollback (pure)."""
     return Locked(
-        attempted=f"{vm.label} was not rolled back",
-        answer=f"VM is locked ({LOCK})",
-        reason=f"locked ({LOCK})",
+        f"{vm.label} was not rolled back: VM is locked ({LOCK})", reason=f"locked ({LOCK})"
     )
 
 

@@ -88,9 +88,7 @@ def _open(upload: Upload) -> BinaryIO:
     try:
         return open(upload.path, "rb", buffering=_PIECE)
     except OSError as error:
+        cause = error.strerror or "it cannot be read"
         raise ConfigurationError(
-            attempted=f"Could not upload {upload.path}",
-            answer=error.strerror or "it cannot be read",
-            next_step="Check the path and its permissions",
-            reason="src",
+            f"Could not upload {upload.path}: {cause}", "Check the path and its permissions", "src"
         ) from error

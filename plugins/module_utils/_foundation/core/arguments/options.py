@@ -125,9 +125,8 @@ def parse_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
     checker = _Checker()
     options = checker.options(spec, given, "")
     if checker.causes:
-        raise ValidationFailed(
-            attempted=what, answer="; ".join(checker.causes), reason=checker.reason
-        )
+        causes = "; ".join(checker.causes)
+        raise ValidationFailed(f"{what}: {causes}", reason=checker.reason)
     return options
 
 

@@ -49,11 +49,12 @@ def require_none(problems: Sequence[str], words: RefusalWords, names: Mapping[st
     first, texts = next(iter(texts_of.items()))
     answer = f"{first}: {'; '.join(texts)}" if any(texts) else first
     rest = len(distinct) - len(texts)
+    if rest:
+        answer = f"{answer}; and {counted(rest, 'other problem')}"
     raise Conflict(
-        attempted=words.attempted,
-        answer=f"{answer}; and {counted(rest, 'other problem')}" if rest else answer,
-        next_step=words.next_step,
-        reason=words.reason,
+        f"{words.attempted}: {answer}",
+        words.next_step,
+        words.reason,
         details={"problems": distinct},
         report=tuple(plan_lines(rows, check_mode=True)),
     )

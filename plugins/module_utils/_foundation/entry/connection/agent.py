@@ -119,12 +119,11 @@ class GuestAgent:
     def _require(self, result: CommandResult) -> CommandResult:
         """Return a result, and raise ApiError if the command failed."""
         if result.status:
+            cause = result.err.decode(errors="replace").strip() or f"exit status {result.status}"
             raise ApiError(
-                attempted=self._attempted,
-                answer=result.err.decode(errors="replace").strip()
-                or f"exit status {result.status}",
-                next_step="Look into the guest: it needs a POSIX shell, mktemp, and room in /tmp",
-                reason="command failed",
+                f"{self._attempted}: {cause}",
+                "Look into the guest: it needs a POSIX shell, mktemp, and room in /tmp",
+                "command failed",
             )
         return result
 

@@ -107,10 +107,9 @@ def _require_address(
     """Return the report. Raises GuestNotReady if an awaited address is missing (pure)."""
     if not _is_awaited(actual, request, waits=waits) or _has_address(answer):
         return answer
-    why = answer.get("agent_problem")
+    why = answer.get("agent_problem") or "it has no address that fits the choice"
     raise GuestNotReady(
-        attempted=f"Timed out after {request.timeout} s waiting for an address of {actual.label}",
-        answer=why or "it has no address that fits the choice",
-        next_step="Look at its console, or raise wait_timeout; the container is complete and runs",
-        reason="waiting for address",
+        f"Timed out after {request.timeout} s waiting for an address of {actual.label}: {why}",
+        "Look at its console, or raise wait_timeout; the container is complete and runs",
+        "waiting for address",
     )

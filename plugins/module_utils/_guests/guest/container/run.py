@@ -134,10 +134,10 @@ def _decide_full(desired: DesiredContainer, source: Actual, cluster: ClusterStat
     given = desired.guest.source or GuestSource()
     if source.running and not given.snapshot:
         raise Conflict(
-            attempted=f"{source.label} was not cloned",
-            answer="it runs, and PVE clones a running container from a snapshot only",
-            next_step="Name one of its snapshots with snapshot, or stop it first",
-            reason="source runs",
+            f"{source.label} was not cloned: it runs, and PVE clones a running container from a "
+            "snapshot only",
+            "Name one of its snapshots with snapshot, or stop it first",
+            "source runs",
         )
     _require_volumes(source)
     obstacle = _why_not_linked(desired, source, cluster)
@@ -146,10 +146,9 @@ def _decide_full(desired: DesiredContainer, source: Actual, cluster: ClusterStat
         full = not source.template or obstacle is not None
     if not full and obstacle is not None:
         raise ValidationFailed(
-            attempted=f"{source.label} could not be cloned as a linked clone",
-            answer=obstacle,
-            next_step="Leave full out, or set full=true",
-            reason="linked clone",
+            f"{source.label} could not be cloned as a linked clone: {obstacle}",
+            "Leave full out, or set full=true",
+            "linked clone",
         )
     return full
 
@@ -185,11 +184,10 @@ def _require_source(desired: DesiredContainer, cluster: ClusterState) -> GuestSo
     if source is not None:
         return source
     raise ValidationFailed(
-        attempted=f"{desired.guest.label} was not created",
-        answer="there is no such container, and the task names no source for it"
-        f"{remark_on_similar(desired.guest, cluster)}",
-        next_step="Check name and vmid, or give source: a template such as debian-13-standard",
-        reason="unknown container",
+        f"{desired.guest.label} was not created: there is no such container, and the task names "
+        f"no source for it{remark_on_similar(desired.guest, cluster)}",
+        "Check name and vmid, or give source: a template such as debian-13-standard",
+        "unknown container",
     )
 
 
@@ -212,10 +210,9 @@ def _rows_of(source: GuestSource, desired: DesiredContainer, cluster: ClusterSta
 
 def _is_a_vm(label: str) -> Conflict:
     return Conflict(
-        attempted=f"Source {label} was not cloned",
-        answer="it is a VM, and a container cannot be made from one",
-        next_step="Name a container, or the file of a container template",
-        reason="source is a VM",
+        f"Source {label} was not cloned: it is a VM, and a container cannot be made from one",
+        "Name a container, or the file of a container template",
+        "source is a VM",
     )
 
 
@@ -235,14 +232,11 @@ def _newest(
         names = {file.name for file in listed}
         names.update(templates_for(cluster, guest.tenant_tag, guest.tenant_prefix))
         raise NotFound(
-            attempted=f"Template '{name}' could not be used",
-            answer=f"no template or container of that name is visible; there are"
-            f" {', '.join(sorted(names)) or 'none'}",
-            next_step=(
-                "Check the spelling, or download it with pve.fleet.storage_download; the token"
-                " needs Datastore.Audit on the storage"
-            ),
-            reason="template missing",
+            f"Template '{name}' could not be used: no template or container of that name is "
+            f"visible; there are {', '.join(sorted(names)) or 'none'}",
+            "Check the spelling, or download it with pve.fleet.storage_download; the token"
+            " needs Datastore.Audit on the storage",
+            "template missing",
         )
     best = max(fitting, key=lambda file: file.version)
     same = [file for file in fitting if file.volume == best.volume]
@@ -258,10 +252,9 @@ def _require_found(file: FoundVolume) -> None:
         return
     others = ", ".join(sorted(file.others))
     raise NotFound(
-        attempted=f"{file.volume} could not be used",
-        answer=f"there is no such volume; there are {others or 'none'}",
-        next_step="Check the name, and that the token has Datastore.Audit on the storage",
-        reason="template missing",
+        f"{file.volume} could not be used: there is no such volume; there are {others or 'none'}",
+        "Check the name, and that the token has Datastore.Audit on the storage",
+        "template missing",
     )
 
 
@@ -272,10 +265,10 @@ def _require_volumes(source: Actual) -> None:
         return
     listed = ", ".join(f"{slot} ({path})" for slot, path in sorted(paths.items()))
     raise NotSupported(
-        attempted=f"{source.label} was not cloned",
-        answer=f"PVE clones no mount point that is a path of the node: {listed}",
-        next_step="Name a container without such mount points",
-        reason="path of the node",
+        f"{source.label} was not cloned: PVE clones no mount point that is a path of the node: "
+        f"{listed}",
+        "Name a container without such mount points",
+        "path of the node",
     )
 
 
@@ -326,10 +319,10 @@ def _require_file_wanted(desired: DesiredContainer) -> None:
     if not names:
         return
     raise ValidationFailed(
-        attempted=f"{desired.guest.label} was not created",
-        answer=f"{', '.join(names)} can be set from a template only, not in a copy",
-        next_step="Leave them out, or name a template as source",
-        reason=", ".join(names),
+        f"{desired.guest.label} was not created: {', '.join(names)} can be set from a template "
+        "only, not in a copy",
+        "Leave them out, or name a template as source",
+        ", ".join(names),
     )
 
 

@@ -41,10 +41,9 @@ def options_of(desired: AnyDesired, options: Mapping[str, Any]) -> GuestOptions[
     guest = desired.guest
     if not guest.name and guest.vmid is None:
         raise ValidationFailed(
-            attempted=f"No {guest.kind.noun} was chosen",
-            answer="neither name nor vmid is given",
-            next_step="Give one of them",
-            reason="name or vmid",
+            f"No {guest.kind.noun} was chosen: neither name nor vmid is given",
+            "Give one of them",
+            "name or vmid",
         )
     return GuestOptions(desired, read_settings(options))
 
@@ -223,10 +222,10 @@ def _names_in(guest: Guest, config: Mapping[str, str]) -> dict[str, set[str]]:
 
 def _not_allowed(attempted: str, key: str, name: str, allowed: Collection[str]) -> PermissionDenied:
     return PermissionDenied(
-        attempted=attempted,
-        answer=f"{name} is none of the {key} that its tenant may use: {', '.join(sorted(allowed))}",
-        next_step=f"Use one of them, or add it to allowed.{key} of the tenant",
-        reason="not allowed",
+        f"{attempted}: {name} is none of the {key} that its tenant may use: "
+        f"{', '.join(sorted(allowed))}",
+        f"Use one of them, or add it to allowed.{key} of the tenant",
+        "not allowed",
         details={"allowed": key, "name": name},
     )
 
@@ -327,8 +326,8 @@ def _require_filters(items: Iterable[Mapping[str, Any]], isolation: GuestIsolati
     for item in items:
         if item.get("name") in isolated and item.get("firewall") is False:
             raise ValidationFailed(
-                attempted=f"nics.{item['name']} was refused",
-                answer=f"network '{item['network']}' is isolated, and firewall is false",
-                next_step="Remove firewall, or use a bridge instead of the network",
-                reason="firewall",
+                f"nics.{item['name']} was refused: network '{item['network']}' is isolated, and "
+                "firewall is false",
+                "Remove firewall, or use a bridge instead of the network",
+                "firewall",
             )

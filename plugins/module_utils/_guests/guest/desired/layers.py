@@ -259,11 +259,11 @@ def _maps(
 
 def unknown_name(kind: str, label: str, known: Mapping[str, Any]) -> ConfigurationError:
     names = ", ".join(sorted(known))
+    cause = f"known are {names}{did_you_mean(label, known)}" if known else "none is defined"
     return ConfigurationError(
-        attempted=f"The {kind} {label!r} could not be resolved",
-        answer=f"known are {names}{did_you_mean(label, known)}" if known else "none is defined",
-        next_step=f"Name one of them or define {label!r}",
-        reason=f"unknown {kind}",
+        f"The {kind} {label!r} could not be resolved: {cause}",
+        f"Name one of them or define {label!r}",
+        f"unknown {kind}",
     )
 
 

@@ -440,11 +440,11 @@ def _require_free_number(guest: Guest, vmid: int, cluster: ClusterState) -> None
         row = cluster.vms.get(vmid)
         planned = PlannedGuest(guest.kind.type, guest.tenant_tag or "", guest.name or "", vmid, "")
         found = differences_of(planned, row) if row is not None else []
+        causes = "; ".join((f"the VMID {vmid} of the approved plan is in use", *found))
         raise Conflict(
-            attempted=f"{guest.label} was not created",
-            answer="; ".join((f"the VMID {vmid} of the approved plan is in use", *found)),
-            next_step="Plan again, and have the new plan approved",
-            reason="not the approved plan",
+            f"{guest.label} was not created: {causes}",
+            "Plan again, and have the new plan approved",
+            "not the approved plan",
         )
 
 

@@ -110,11 +110,11 @@ def _require_awaited(
         return
     if why != _NO_AGENT:
         awaited = _AWAITED[request.wait_for]
+        cause = why or "the guest has no address that fits the choice"
         raise GuestNotReady(
-            attempted=f"Timed out after {request.timeout} s waiting for {awaited} of {actual.label}",
-            answer=why or "the guest has no address that fits the choice",
-            next_step="Look at its console, or raise wait_timeout; the VM itself is complete and runs",
-            reason=f"waiting for {request.wait_for}",
+            f"Timed out after {request.timeout} s waiting for {awaited} of {actual.label}: {cause}",
+            "Look at its console, or raise wait_timeout; the VM itself is complete and runs",
+            f"waiting for {request.wait_for}",
         )
     raise NotSupported(
         f"{actual.label} could not be waited for: it has no guest agent configured, so it cannot "

@@ -162,10 +162,10 @@ def _require_one_image(name: str, images: Sequence[str]) -> None:
     """Raise Conflict for several volumes of a name (pure)."""
     if len(images) > 1:
         raise Conflict(
-            attempted=f"Image '{name}' could not be chosen",
-            answer=f"several volumes have that name: {', '.join(images)}",
-            next_step="Name the one you mean as storage:path",
-            reason="ambiguous image",
+            f"Image '{name}' could not be chosen: several volumes have that name: "
+            f"{', '.join(images)}",
+            "Name the one you mean as storage:path",
+            "ambiguous image",
         )
 
 
@@ -178,10 +178,10 @@ def _require_source(
     for row in cluster.others.values():
         if source.vmid == row.vmid or (source.name and source.name == row.name):
             raise Conflict(
-                attempted=f"Source '{row.name}' ({row.vmid}) was not cloned",
-                answer="it is a container, and a VM cannot be made from one",
-                next_step="Clone it with pve.fleet.clone or pve.fleet.container",
-                reason="source is a container",
+                f"Source '{row.name}' ({row.vmid}) was not cloned: it is a container, and a VM "
+                "cannot be made from one",
+                "Clone it with pve.fleet.clone or pve.fleet.container",
+                "source is a container",
             )
     guest = desired.guest
     label = str(source.vmid) if source.vmid else f"'{source.name}'"
@@ -270,10 +270,10 @@ def _of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> VmInte
     nodes = {row.node for row in cluster.storages if row.storage == storage and row.available}
     if not nodes:
         raise ConfigurationError(
-            attempted=f"{desired.guest.label} could not be created from {volume}",
-            answer=f"no storage {storage} is visible",
-            next_step="Check the volume ID; the token needs Datastore.Audit to see a storage",
-            reason="unknown storage",
+            f"{desired.guest.label} could not be created from {volume}: no storage {storage} is "
+            "visible",
+            "Check the volume ID; the token needs Datastore.Audit to see a storage",
+            "unknown storage",
         )
     if volume.lower().endswith(_ISO_ENDINGS):
         desired = _with_iso(desired, volume)
@@ -302,10 +302,10 @@ def _with_image(desired: DesiredVm, volume: str) -> DesiredVm:
             continue
         if disk.import_from not in (None, volume):
             raise Conflict(
-                attempted=f"{desired.guest.label} could not be created from {volume}",
-                answer=f"its first disk imports {disk.import_from}",
-                next_step="Name the image once",
-                reason="two images",
+                f"{desired.guest.label} could not be created from {volume}: its first disk "
+                f"imports {disk.import_from}",
+                "Name the image once",
+                "two images",
             )
         disks[index] = replace(disk, import_from=volume)
         return desired.with_hardware(disks=tuple(disks))

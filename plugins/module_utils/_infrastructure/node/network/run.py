@@ -279,9 +279,8 @@ class NodeNetwork(Resource[Result]):
             except _SILENT as error:
                 last = error
         failure = NodeUnreachable(
-            attempted=step.summary,
-            answer=f"node {self.task.node} does not answer after {self.task.answer_timeout} s:"
-            f" {last.answer or last.reason}",
+            f"{step.summary}: node {self.task.node} does not answer after "
+            f"{self.task.answer_timeout} s: {last.answer or last.reason}",
             reason="no answer after the change",
             dispatched=True,
             retryable=False,

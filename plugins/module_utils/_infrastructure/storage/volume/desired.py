@@ -213,11 +213,9 @@ def with_local_file(volume: DesiredVolume) -> DesiredVolume:
                 stream.seek(0)
                 data = stream.read()
     except OSError as error:
+        cause = error.strerror or "it cannot be read"
         raise ConfigurationError(
-            attempted=attempted,
-            answer=error.strerror or "it cannot be read",
-            next_step="Check the permissions of src",
-            reason="src",
+            f"{attempted}: {cause}", "Check the permissions of src", "src"
         ) from error
     return replace(volume, src=path, size=size, data=data)
 

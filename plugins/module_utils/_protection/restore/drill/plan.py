@@ -93,7 +93,7 @@ def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> Planned
     cluster = context.cluster_view.now()
     plan: GuestPlan[Any] = flow.plan_missing(context, cluster, cluster)
     if plan.new is None:
-        raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
+        raise Conflict(f"{task.restore.label} was not planned: it exists")
     reserve(view, plan)
     storages = sorted(kind.storages_in(plan.new.after))
     vmid, node = plan.place

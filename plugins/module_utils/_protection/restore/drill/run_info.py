@@ -188,7 +188,7 @@ def _planned(one: PlannedCopy, drill: _Drill) -> dict[str, Any]:
 
 def _guest_of(row: VmRow | None, drill: _Drill) -> dict[str, Any]:
     if row is None:
-        raise Conflict(attempted="No drill was planned", answer="a guest was removed in between")
+        raise Conflict("No drill was planned: a guest was removed in between")
     tenant, _why = tenant_of(row.tags, drill.owner.prefix)
     return {"vmid": row.vmid, "type": row.type, "name": row.own_name, "tenant": tenant}
 

@@ -120,11 +120,11 @@ def _require_exclusion(desired: DesiredFailover, site: RecoverySite, chosen: Cho
     if not left and (chosen.skipped or not desired.choice.excluded.isdisjoint(site.vmids)):
         return
     storages = ", ".join(desired.storages)
+    cause = first_of(left, 20) or f"no archive of a guest is visible on {storages}"
     raise NotFound(
-        attempted="No guest was restored or started",
-        answer=first_of(left, 20) or f"no archive of a guest is visible on {storages}",
-        next_step="Check storages and max_age, and that the login may read the archives",
-        reason="no archive",
+        f"No guest was restored or started: {cause}",
+        "Check storages and max_age, and that the login may read the archives",
+        "no archive",
     )
 
 

@@ -428,9 +428,7 @@ def _no_library() -> ConfigurationError:
 def _unusable(path: str, error: OSError | UnicodeDecodeError) -> ConfigurationError:
     cause = error.strerror if isinstance(error, OSError) else None
     return ConfigurationError(
-        attempted=f"credentials_file {path} could not be used",
-        answer=cause or str(error),
-        next_step="Name a regular file in a directory that this user can write to, on a disk with"
-        " room",
-        reason="credentials_file",
+        f"credentials_file {path} could not be used: {cause or error}",
+        "Name a regular file in a directory that this user can write to, on a disk with room",
+        "credentials_file",
     )

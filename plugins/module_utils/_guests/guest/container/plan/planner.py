@@ -173,10 +173,10 @@ def _require_stopped(update: PlannedContainerUpdate, slots: Collection[str], wha
     if not slots:
         return
     raise Conflict(
-        attempted=f"{', '.join(sorted(slots))} of {update.actual.label} was not changed",
-        answer=f"the container runs, and PVE lets no volume of a running container be {what}",
-        next_step="Stop it in the same task with state=stopped, and start it again afterwards",
-        reason="container runs",
+        f"{', '.join(sorted(slots))} of {update.actual.label} was not changed: the container "
+        f"runs, and PVE lets no volume of a running container be {what}",
+        "Stop it in the same task with state=stopped, and start it again afterwards",
+        "container runs",
     )
 
 

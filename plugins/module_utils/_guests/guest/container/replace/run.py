@@ -97,10 +97,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     actual, cluster = find(context, context.cluster_view.now())
     if actual is None:
         raise UnknownVm(
-            attempted=f"The root of {context.desired.guest.label} was not changed",
-            answer="there is no such container, or the login may not see it",
-            next_step="Check name and vmid, and that the login has VM.Audit on it",
-            reason="unknown container",
+            f"The root of {context.desired.guest.label} was not changed: there is no such "
+            "container, or the login may not see it",
+            "Check name and vmid, and that the login has VM.Audit on it",
+            "unknown container",
         )
     if params.get("name") is not None:
         require_name(context.desired.guest.label, actual.identity, [params["name"]])
@@ -320,11 +320,11 @@ def _image_in(container: Actual) -> str:
 def _not_holder(container: Actual, vmids: Sequence[int]) -> Conflict:
     listed = ", ".join(map(str, sorted(vmids)))
     return Conflict(
-        attempted=f"The root of {container.label} was not changed",
-        answer=f"the name {name_of_holder(container.vmid)} belongs to container {listed}, which"
-        " does not hold a root for it, or not alone",
-        next_step="Rename or remove it, and run this again",
-        reason="holder",
+        f"The root of {container.label} was not changed: the name "
+        f"{name_of_holder(container.vmid)} belongs to container {listed}, which does not hold a "
+        "root for it, or not alone",
+        "Rename or remove it, and run this again",
+        "holder",
     )
 
 
@@ -334,10 +334,9 @@ def require_image(desired: Guest) -> GuestSource:
     if source is not None and source.name:
         return source
     raise ValidationFailed(
-        attempted=f"The root of {desired.label} was not replaced",
-        answer="source names no image",
-        next_step="Give source, such as debian-13 or debian-13@2026.11.20",
-        reason="source",
+        f"The root of {desired.label} was not replaced: source names no image",
+        "Give source, such as debian-13 or debian-13@2026.11.20",
+        "source",
     )
 
 
@@ -405,17 +404,14 @@ def require_storage(container: Actual, template: Actual, row: StorageRow | None)
         return
     needed_text, free_text = readable_sizes(needed, free)
     raise QuotaExceeded(
-        attempted=f"The root of {container.label} was not replaced",
-        answer=f"storage {row.storage} has {free_text} free, and a second root needs {needed_text}",
-        next_step="Free space there, or move the root file system to another storage first",
-        reason="storage full",
+        f"The root of {container.label} was not replaced: storage {row.storage} has {free_text} "
+        f"free, and a second root needs {needed_text}",
+        "Free space there, or move the root file system to another storage first",
+        "storage full",
     )
 
 
 def _refused(container: Actual, answer: str, next_step: str) -> Conflict:
     return Conflict(
-        attempted=f"The root of {container.label} was not replaced",
-        answer=answer,
-        next_step=next_step,
-        reason="replace",
+        f"The root of {container.label} was not replaced: {answer}", next_step, "replace"
     )

@@ -139,13 +139,11 @@ def read_snippet(cloud_init: Mapping[str, Any]) -> Snippet | None:
     if not volume or not directory:
         missing = "snippets.user" if not volume else "snippet_directory"
         raise ValidationFailed(
-            attempted="cloud_init.user_data was refused",
-            answer=f"cloud_init.{missing} is not given, and PVE's API cannot upload a snippet",
-            next_step=(
-                "Name the volume with snippets.user and where its storage is mounted with"
-                " snippet_directory"
-            ),
-            reason="cloud_init.user_data",
+            f"cloud_init.user_data was refused: cloud_init.{missing} is not given, and PVE's API "
+            "cannot upload a snippet",
+            "Name the volume with snippets.user and where its storage is mounted with"
+            " snippet_directory",
+            "cloud_init.user_data",
         )
     storage, _colon, path = validate.volume(volume, "cloud_init.snippets.user").partition(":")
     folder, _slash, name = path.partition("/")
@@ -166,19 +164,17 @@ def _require_cloud_config(content: str) -> None:
         return  # a script or several parts: not checked
     if not content.startswith("#cloud-config"):
         raise ValidationFailed(
-            attempted="cloud_init.user_data was refused",
-            answer="its first line is not #cloud-config",
-            next_step="Begin it with #cloud-config, or with #! for a script",
-            reason="cloud_init.user_data",
+            "cloud_init.user_data was refused: its first line is not #cloud-config",
+            "Begin it with #cloud-config, or with #! for a script",
+            "cloud_init.user_data",
         )
     try:
         import yaml
     except ImportError:
         raise ConfigurationError(
-            attempted="cloud_init.user_data could not be checked",
-            answer="the Python library PyYAML is missing",
-            next_step="Install PyYAML",
-            reason="missing library yaml",
+            "cloud_init.user_data could not be checked: the Python library PyYAML is missing",
+            "Install PyYAML",
+            "missing library yaml",
         ) from None
     try:
         parsed = yaml.safe_load(content)
@@ -187,10 +183,9 @@ def _require_cloud_config(content: str) -> None:
         where = f" in line {mark.line + 1}" if mark else ""
         # The text around a mistake may contain a secret, so only the line number is reported.
         raise ValidationFailed(
-            attempted="cloud_init.user_data was refused",
-            answer=f"it is not valid YAML{where}",
-            next_step="Correct it",
-            reason="cloud_init.user_data",
+            f"cloud_init.user_data was refused: it is not valid YAML{where}",
+            "Correct it",
+            "cloud_init.user_data",
         ) from None
     if not isinstance(parsed, dict):
         raise validate.refused(

@@ -247,10 +247,10 @@ def _require_no_local_cd(update: PlannedVmUpdate, local: Collection[str]) -> Non
     names = ", ".join(sorted(blocking))
     node = update.desired.guest.node
     raise NotSupported(
-        attempted=f"{update.actual.label} could not be planned to move to node {node}",
-        answer=f"{names} holds an ISO on a storage that only its node has",
-        next_step="Eject it with iso=none, or put the ISO on a shared storage",
-        reason="local ISO",
+        f"{update.actual.label} could not be planned to move to node {node}: {names} holds an ISO "
+        "on a storage that only its node has",
+        "Eject it with iso=none, or put the ISO on a shared storage",
+        "local ISO",
     )
 
 
@@ -312,12 +312,10 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
         require_valid_data(self.kind, actual.label, change.sets)
         if not power.will_start(desired.guest):
             raise Conflict(
-                attempted=f"{actual.label} was not changed",
-                answer="it is hibernated, and PVE changes nothing of it until it has been started",
-                next_step=(
-                    "Start it in the same task with state=started, or leave its options as they are"
-                ),
-                reason="hibernated",
+                f"{actual.label} was not changed: it is hibernated, and PVE changes nothing of it "
+                "until it has been started",
+                "Start it in the same task with state=started, or leave its options as they are",
+                "hibernated",
             )
         awake = replace(
             actual,
@@ -377,10 +375,10 @@ def require_preconditions(update: PlannedUpdate[DesiredVm]) -> None:
     if update.running:
         if moves_cloud_init(change, actual.target):
             raise Conflict(
-                attempted=f"The cloud-init drive of {actual.label} was not moved",
-                answer="the VM runs, and PVE adds the new drive only when the old one is unplugged",
-                next_step="Stop the VM first, or move the drive in a task with state=stopped",
-                reason="running",
+                f"The cloud-init drive of {actual.label} was not moved: the VM runs, and PVE adds "
+                "the new drive only when the old one is unplugged",
+                "Stop the VM first, or move the drive in a task with state=stopped",
+                "running",
             )
         _require_no_waiting_disks(actual, change)
         _require_growable(actual, change.drives.grown_later, change.drives.sets)
@@ -402,10 +400,10 @@ def _require_valid_boot(actual: Actual, change: ConfigChange, after: Mapping[str
     if not missing:
         return
     raise ValidationFailed(
-        attempted=f"The boot order of {actual.label} was not changed",
-        answer=f"{', '.join(missing)} would not be there",
-        next_step="Name devices that the VM has or that the task adds, or disk, network and cdrom",
-        reason="boot",
+        f"The boot order of {actual.label} was not changed: {', '.join(missing)} would not be "
+        "there",
+        "Name devices that the VM has or that the task adds, or disk, network and cdrom",
+        "boot",
     )
 
 
@@ -418,13 +416,10 @@ def _require_valid_balloon(actual: Actual, change: ConfigChange) -> None:
     if int(balloon or 0) <= int(memory):
         return
     raise ValidationFailed(
-        attempted=f"The memory of {actual.label} was not changed",
-        answer=(
-            f"balloon, the minimum it can shrink to, would be {balloon} MiB and the memory"
-            f" {memory} MiB"
-        ),
-        next_step="Give both memory and balloon, the latter not larger",
-        reason="balloon",
+        f"The memory of {actual.label} was not changed: balloon, the minimum it can shrink to, "
+        f"would be {balloon} MiB and the memory {memory} MiB",
+        "Give both memory and balloon, the latter not larger",
+        "balloon",
     )
 
 
@@ -433,10 +428,10 @@ def _require_valid_firmware(
 ) -> None:
     if runs and "tpmstate0" in change.drives.moved:
         raise Conflict(
-            attempted=f"tpmstate0 of {actual.label} was not moved",
-            answer="PVE does not move the state of a TPM while the VM runs",
-            next_step="Stop the VM first, or move the disk in a task with state=stopped",
-            reason="running",
+            f"tpmstate0 of {actual.label} was not moved: PVE does not move the state of a TPM "
+            "while the VM runs",
+            "Stop the VM first, or move the disk in a task with state=stopped",
+            "running",
         )
     before, target = drives(actual.target), drives(after)
     for slot in sorted(change.sets.keys() & _FIXED.keys() & before.keys() & target.keys()):
@@ -444,12 +439,10 @@ def _require_valid_firmware(
             if before[slot].get(name, default) == target[slot].get(name, default):
                 continue
             raise NotSupported(
-                attempted=f"{slot} of {actual.label} was not changed",
-                answer=f"{name} cannot change once the disk is made",
-                next_step=(
-                    "Remove the disk first, with all that the guest keeps in it, and add another"
-                ),
-                reason=f"{slot}.{name}",
+                f"{slot} of {actual.label} was not changed: {name} cannot change once the disk is "
+                "made",
+                "Remove the disk first, with all that the guest keeps in it, and add another",
+                f"{slot}.{name}",
             )
 
 
@@ -463,13 +456,11 @@ def _require_no_waiting_disks(actual: Actual, change: ConfigChange) -> None:
         if running_volume == next_volume:
             continue
         raise Conflict(
-            attempted=f"Disk {slot} of {actual.label} was not changed",
-            answer="it was added or replaced while the VM runs, and waits for a stop",
-            next_step=(
-                "Stop or reboot the VM first, for example with state=restarted in a task before"
-                " this one"
-            ),
-            reason="disk waits for a stop",
+            f"Disk {slot} of {actual.label} was not changed: it was added or replaced while the "
+            "VM runs, and waits for a stop",
+            "Stop or reboot the VM first, for example with state=restarted in a task before"
+            " this one",
+            "disk waits for a stop",
         )
 
 
@@ -479,11 +470,8 @@ def _require_growable(actual: Actual, grown: Mapping[str, int], sets: Mapping[st
         if not waits_for_stop(slot, None, sets[slot], actual.live):
             continue
         raise Conflict(
-            attempted=f"Disk {slot} of {actual.label} was not added",
-            answer=(
-                "it is larger than the image it is imported from, and waits for a stop before"
-                " it can grow"
-            ),
-            next_step="Stop the VM first, leave size out, or use a drive that can be plugged in",
-            reason="disk waits for a stop",
+            f"Disk {slot} of {actual.label} was not added: it is larger than the image it is "
+            "imported from, and waits for a stop before it can grow",
+            "Stop the VM first, leave size out, or use a drive that can be plugged in",
+            "disk waits for a stop",
         )

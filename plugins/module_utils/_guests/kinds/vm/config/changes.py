@@ -212,10 +212,10 @@ class _VmConfigUpdate(ConfigUpdate):
         order = boot_order(text, config, self.desired.hardware)
         if text and not order and first_boot_order(config, self.desired.hardware):
             raise ValidationFailed(
-                attempted=f"The boot order of {self.desired.guest.label} was not set",
-                answer=f"the VM has no {' and no '.join(text.split(';'))}",
-                next_step="Name devices that the VM has or that the task adds",
-                reason="boot",
+                f"The boot order of {self.desired.guest.label} was not set: the VM has no "
+                f"{' and no '.join(text.split(';'))}",
+                "Name devices that the VM has or that the task adds",
+                "boot",
             )
         if not order:
             return {}
@@ -405,12 +405,10 @@ class _DriveUpdate(VolumeUpdate):
 
     def _in_use(self, slot: str, user: str) -> ValidationFailed:
         return ValidationFailed(
-            attempted=f"The cloud-init drive of {self.desired.guest.label} could not be planned",
-            answer=f"{slot} is in use: {user}",
-            next_step=(
-                "Name a free drive with cloud_init.drive; one that goes is free for the next task"
-            ),
-            reason="cloud-init drive",
+            f"The cloud-init drive of {self.desired.guest.label} could not be planned: {slot} is "
+            f"in use: {user}",
+            "Name a free drive with cloud_init.drive; one that goes is free for the next task",
+            "cloud-init drive",
         )
 
     def _main_storage(self) -> str:
@@ -479,10 +477,10 @@ class _DriveUpdate(VolumeUpdate):
             return "1"
         if disk.size is None:
             raise ValidationFailed(
-                attempted=f"Disk {disk.slot} of {self.desired.guest.label} could not be planned",
-                answer="it does not exist yet and has no size",
-                next_step="Give it a size, an image to import or an ISO",
-                reason="size missing",
+                f"Disk {disk.slot} of {self.desired.guest.label} could not be planned: it does "
+                "not exist yet and has no size",
+                "Give it a size, an image to import or an ISO",
+                "size missing",
             )
         return render_gib(disk.size)
 
@@ -499,13 +497,11 @@ class _DriveUpdate(VolumeUpdate):
             wanted = DISK
         if wanted != found:
             raise ValidationFailed(
-                attempted=f"Drive {disk.slot} of {self.desired.guest.label} was not changed",
-                answer=f"it is {found}, and {wanted} is asked for",
-                next_step=(
-                    "Name a drive that is free, or take this one away first, in a task with"
-                    " state=absent or detached"
-                ),
-                reason="other kind of drive",
+                f"Drive {disk.slot} of {self.desired.guest.label} was not changed: it is {found}, "
+                f"and {wanted} is asked for",
+                "Name a drive that is free, or take this one away first, in a task with"
+                " state=absent or detached",
+                "other kind of drive",
             )
         if disk.replaces and not self._is_replaced(existing):
             # PVE keeps the old volume as an unused one (qemu-server: API2/Qemu.pm, update_vm_api).
@@ -528,10 +524,10 @@ class _DriveUpdate(VolumeUpdate):
 
 def _has_other_volume(label: str, disk: Disk, existing: Mapping[str, str]) -> ValidationFailed:
     return ValidationFailed(
-        attempted=f"Disk {disk.slot} of {label} was not changed",
-        answer=f"it has volume {existing.get('file')}, not {disk.volume}",
-        next_step="Name a free slot, or detach this disk first, in a task with state=detached",
-        reason="other volume",
+        f"Disk {disk.slot} of {label} was not changed: it has volume {existing.get('file')}, not "
+        f"{disk.volume}",
+        "Name a free slot, or detach this disk first, in a task with state=detached",
+        "other volume",
     )
 
 
