@@ -204,7 +204,29 @@ def config_of(lab: Lab) -> Any:
     return found and (*found, lab.client.get(*path(lab), "config"))
 
 
+NET0 = "name=eth0,bridge=vmbr0"
+
+
+def recreate_container(lab: Lab, path: tuple[Any, ...]) -> None:
+    """Create it again with the same values. PVE draws another MAC address, and stores neither a UUID
+    nor the time of the creation (pve-container: PVE/LXC/Config.pm, parse_lxc_network).
+    """
+    lab.client.task("POST", *path, "status", "stop")
+    lab.client.task("DELETE", *path)
+    data = {
+        "vmid": CHANGED,
+        "hostname": f"ct{CHANGED}",
+        "ostemplate": "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst",
+        "rootfs": "ceph:2",
+        "net0": NET0,
+        "tags": "tenant_acme",
+    }
+    lab.client.task("POST", *path[:-1], data=data)
+    lab.client.task("POST", *path, "status", "start")
+
+
 CONTAINERS: dict[str, Callable[[Lab, tuple[Any, ...]], Any]] = {
+    "created again": recreate_container,
     "renamed": lambda lab, path: lab.client.write(
         "PUT", *path, "config", data={"hostname": "other"}
     ),
@@ -223,7 +245,9 @@ def test_a_container_that_changed_is_refused_and_the_other_is_not(
     unused: Lab, place: str, name: str, change: str
 ) -> None:
     for vmid in (CHANGED, OTHER):
-        config = {"hostname": f"ct{vmid}", "rootfs": f"ceph:vm-{vmid}-disk-0,size=2G"}
+        net0 = f"{NET0},hwaddr=BC:24:11:00:0{vmid // 100}:0{vmid % 100}"
+        disk = f"ceph:vm-{vmid}-disk-0,size=2G"
+        config = {"hostname": f"ct{vmid}", "rootfs": disk, "net0": net0}
         entry = {"node": NODE, "running": True, "config": {**config, "tags": "tenant_acme"}}
         unused.simulator.ask("POST", f"/containers/{vmid}", entry)
     module, task = WORKS[name].module, dict(WORKS[name].task)

@@ -261,12 +261,22 @@ def change_of(plan: Plan, guest: PlannedGuest | None, secrets: Secrets) -> Chang
 
 
 def _guests_differ(planned: PlannedGuest | None, now: PlannedGuest | None) -> list[str]:
-    """Return the difference of two guests with one name and VMID, if it is known."""
-    if planned is None or now is None or not (planned.identity and now.identity):
+    """Return the difference of two guests with one name and VMID, if it is known. A run that was
+    interrupted has written a part of their identity, so only the words of both are compared.
+    """
+    if planned is None or now is None:
         return []
-    if planned.identity == now.identity:
+    was, found = (_words(guest.identity) for guest in (planned, now))
+    differing = sorted(key for key in was.keys() & found.keys() if was[key] != found[key])
+    if not differing:
         return []
-    return [f"planned for the guest with {planned.identity}, now there is one with {now.identity}"]
+    texts = [" ".join(f"{key}={one[key]}" for key in differing) for one in (was, found)]
+    return [f"planned for the guest with {texts[0]}, now there is one with {texts[1]}"]
+
+
+def _words(identity: str) -> dict[str, str]:
+    pairs = (word.partition("=") for word in identity.split())
+    return {key: value for key, _sign, value in pairs}
 
 
 def _requests_differ(

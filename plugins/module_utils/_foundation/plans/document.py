@@ -26,7 +26,8 @@ class PlannedGuest:
     """The place of a guest in a plan: the VMID and the node of a new guest are kept for it.
 
     `room` has the bytes that the plan needs on the node: C(memory), and C(storages) by name.
-    `identity` tells a guest that exists from a later one with its VMID, empty if that is not known.
+    `identity` tells a guest that exists from a later one with its VMID: words C(key=value) of its
+    configuration that the plan does not write.
     """
 
     kind: str  # qemu or lxc

@@ -27,6 +27,12 @@ class Identity:
     uuid_option: str = ""
     macs: Mapping[str, str] = field(default_factory=dict)
 
+    def words(self, written: Collection[str] = ()) -> str:
+        """Return it as words C(key=value), without the options in `written`."""
+        found = {"creation": self.creation, self.uuid_option: self.uuid, **self.macs}
+        kept = {key: value for key, value in found.items() if value and key not in written}
+        return " ".join(f"{key}={value}" for key, value in kept.items())
+
 
 def require_same_creation(
     label: str, known: Identity, current: Identity, written: Collection[str] = ()

@@ -139,17 +139,9 @@ class GuestPlan(Generic[AnyDesired]):
         if taken is not None and (taken.memory or taken.storages):
             room = {"memory": taken.memory, "storages": taken.storages}
         name = name or str(vmid)
-        return PlannedGuest(guest.kind.type, tenant, name, vmid, node, room, self._identity)
-
-    @property
-    def _identity(self) -> str:
-        """The identity of the guest in its configuration; empty if the plan writes it."""
-        if self.actual is None:
-            return ""
-        known = self.actual.identity
-        if any(known.uuid_option in step.data for step in self.plan.steps):
-            return ""
-        return f"{known.creation} {known.uuid}".strip()
+        written = {option for step in self.plan.steps for option in step.data}
+        identity = "" if self.actual is None else self.actual.identity.words(written)
+        return PlannedGuest(guest.kind.type, tenant, name, vmid, node, room, identity)
 
     @property
     def config(self) -> Mapping[str, str] | None:
