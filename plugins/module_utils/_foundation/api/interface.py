@@ -38,6 +38,9 @@ class PlanBook:
     def require(self, request: Request) -> None:
         """Raise NotApproved for a write that an approved plan does not have."""
 
+    def note_found(self, vmid: int) -> None:
+        """Note that the run has found a guest of an approved plan."""
+
     def place_of(self, kind: str, tenant: str, name: str) -> tuple[int, str] | None:
         """Return the VMID and the node of a new guest in an approved plan, None without one."""
         return None

@@ -95,7 +95,11 @@ class Approved(PlanBook):
         self._guests = {one.guest.key: one for one in part.changes if one.guest is not None}
         self._vmids = {one.guest.vmid: one for one in part.changes if one.guest is not None}
         self._labels = {one.label: one for one in part.changes if one.label}
-        self._shown: set[int] = set()  # the guests of which this run has a plan
+        self._shown: set[int] = set()  # the guests that this run has found
+
+    def note_found(self, vmid: int) -> None:
+        """Note that the run has found a guest, so it is not lost."""
+        self._shown.add(vmid)
 
     def place_of(self, kind: str, tenant: str, name: str) -> tuple[int, str] | None:
         """Return the VMID and the node of a guest in the approved plan, None if it has none."""
@@ -180,14 +184,15 @@ class Approved(PlanBook):
             raise _differs(label_of(now), [text], _summaries(approved), [])
 
     def lost(self, read: Callable[[], Mapping[int, VmRow]]) -> dict[str, NotApproved]:
-        """Return the refusals of guests of which this run has no plan, and which are not there as
+        """Return the refusals of guests that this run has not found, and which are not there as
         approved, by label. `read` returns the listing; it is called if there are such guests.
         """
         vmids = self._vmids.keys() - self._shown
         rest = [one for vmid, one in self._vmids.items() if vmid in vmids]
         if self._part.task == "vms":  # which reports each guest that it creates
             rest = [one for one in rest if one.before]
-        found = find_lost(rest, read()) if rest else ()
+        may_go = self._part.task != "relocate"  # which has found each guest that is complete
+        found = find_lost(rest, read(), may_go=may_go) if rest else ()
         return {
             label_of(one): _differs(label_of(one), [text], _summaries(one), [])
             for one, text in found

@@ -109,9 +109,11 @@ def _names_in(items: Any) -> Iterator[str]:
             yield f"{item['tenant']}/{name}" if item.get("tenant") else name
 
 
-def find_lost(changes: Iterable[Change], rows: Mapping[int, VmRow]) -> Iterator[tuple[Change, str]]:
+def find_lost(
+    changes: Iterable[Change], rows: Mapping[int, VmRow], *, may_go: bool = True
+) -> Iterator[tuple[Change, str]]:
     """Yield the changes of guests that are not there any more, or not as the guest that was
-    planned, with the difference. A guest that the plan removes may be gone.
+    planned, with the difference. With `may_go`, a guest that the plan removes may be gone.
     """
     for change in changes:
         guest = change.guest
@@ -119,7 +121,7 @@ def find_lost(changes: Iterable[Change], rows: Mapping[int, VmRow]) -> Iterator[
             continue
         row = rows.get(guest.vmid)
         differences = differences_of(guest, row) if row is not None else []
-        if row is None and change.after:
+        if row is None and (change.after or not may_go):
             differences = [f"planned VMID {guest.vmid}, now there is no such guest"]
         if differences:
             yield change, "; ".join(differences)

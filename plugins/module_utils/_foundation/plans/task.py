@@ -84,9 +84,10 @@ class TaskPlans:
             return result
         foreseen = [error for _client, book in self.approved for error in book.refused]
         lost: dict[str, NotApproved] = {}
-        # Module vms applies a plan with a subject guest by guest; relocate finds its guests at two sites.
-        if self.task != "relocate" and not (self.subject and self.task == "vms"):
-            for client, book in self.approved:
+        # Module relocate notes its guests at the first site, the source of their moves.
+        books = self.approved[:1] if self.task == "relocate" else self.approved
+        if not (self.subject and self.task == "vms"):  # which applies such a plan guest by guest
+            for client, book in books:
                 lost |= book.lost(partial(_guests_at, client))
         report = result.values.get("report") or ()
         if lost and report:

@@ -77,13 +77,21 @@ class MovingGuest:
 
 @dataclass(frozen=True)
 class FoundGuests:
-    """The guests of the task, a sentence about each problem, and the number of guests at the target
+    """The guests of the task, a sentence about each problem, and the VMIDs at the source of guests
     whose move was complete before.
     """
 
     guests: list[MovingGuest]
     problems: list[str]
-    complete: int
+    complete: list[int]
+
+    @property
+    def sources(self) -> set[int]:
+        """The VMIDs at the source of all guests."""
+        moving = {
+            one.actual.vmid if one.record is None else one.record.source for one in self.guests
+        }
+        return moving.union(self.complete)
 
 
 @dataclass(frozen=True)
@@ -113,11 +121,11 @@ def find_guests(source: FoundSite, target: FoundSite, desired: DesiredMoves) -> 
     ]
     known = {one.record.id for one in guests if one.record is not None}
     found = {key for one in guests for key in (one.actual.name, *map(str, one.vmids))}
-    complete = 0
+    complete: list[int] = []
     for row, arrived in _find_arrived(target, desired, origin_of(client), pair):
         found |= {row.own_name, str(row.vmid), str(arrived.source)}
         if arrived.state == COMPLETE:
-            complete += 1
+            complete.append(arrived.source)
             continue
         if arrived.id in known:
             continue

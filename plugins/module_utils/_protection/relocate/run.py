@@ -92,6 +92,8 @@ def _plan(context: MoveContext) -> tuple[MoveContext, list[Relocation], int]:
         desired,
     )
     prefix = desired.filter.owner.prefix
+    for vmid in found.sources:
+        source.plan_book.note_found(vmid)
     names = {one.actual.label: tenant_name(one.actual, prefix) for one in found.guests}
     require_none(found.problems, _WORDS, names)
     places = Places.read(source, here, target, there, desired)
@@ -123,7 +125,7 @@ def _plan(context: MoveContext) -> tuple[MoveContext, list[Relocation], int]:
             move.refusal = refusal_of(f"{guest.actual.label} was not moved", found_problems)
         return move
 
-    return context, side_by_side(relocation, chosen), found.complete
+    return context, side_by_side(relocation, chosen), len(found.complete)
 
 
 def _order(guest: MovingGuest) -> tuple[int, int]:
