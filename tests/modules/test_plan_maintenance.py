@@ -13,14 +13,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
     parse_options,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import TaskFailed
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
-    TaskMode,
-    own_client,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import TaskMode
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.resource.engine import (
     StepResult,
 )
@@ -289,7 +287,7 @@ def test_two_runs_of_one_plan_end_in_the_state_of_the_plan(lab: Lab, place: str)
     lab.simulator.reset_log()
     with ThreadPoolExecutor(2) as pool:
         runs = [
-            pool.submit(ENTRY.perform, dict(params), {}, mode, lend=own_client) for _run in range(2)
+            pool.submit(ENTRY.perform, dict(params), {}, mode, lend=Client) for _run in range(2)
         ]
         outcomes = [one.result() for one in runs]
     assert [one.values.get("msg") for one in outcomes if one.failed] == []

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
     parse_options,
 )
@@ -19,7 +20,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
     ModuleEntry,
     TaskMode,
     TaskOutcome,
-    own_client,
 )
 from ansible_collections.pve.fleet.plugins.modules.cluster import ENTRY as CLUSTER
 from ansible_collections.pve.fleet.plugins.modules.failover import ENTRY as FAILOVER
@@ -56,7 +56,7 @@ def at_once(lab: Lab, entry: ModuleEntry, place: str, **task: Any) -> list[TaskO
     mode = TaskMode(check=False, diff=False, verbosity=0)
     with ThreadPoolExecutor(2) as pool:
         runs = [
-            pool.submit(entry.perform, dict(params), {}, mode, lend=own_client) for _run in range(2)
+            pool.submit(entry.perform, dict(params), {}, mode, lend=Client) for _run in range(2)
         ]
         outcomes = [one.result() for one in runs]
     failed = [one.values for one in outcomes if one.failed]

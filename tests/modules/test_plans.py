@@ -13,14 +13,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
     parse_options,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry import module as entry
-from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
-    TaskMode,
-    own_client,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import TaskMode
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.plans.document import (
     read_document,
 )
@@ -223,9 +221,7 @@ def test_two_runs_of_one_plan_make_its_guests_once(unused: Lab, place: str) -> N
     params = {**parse_options(ENTRY.whole_spec, arguments)}
     with ThreadPoolExecutor(2) as pool:
         mode = TaskMode(check=False, diff=False, verbosity=0)
-        runs = [
-            pool.submit(ENTRY.perform, params, {}, mode, lend=own_client) for _number in range(2)
-        ]
+        runs = [pool.submit(ENTRY.perform, params, {}, mode, lend=Client) for _number in range(2)]
         outcomes = [one.result() for one in runs]
     assert [one.values.get("msg") for one in outcomes if one.failed] == []
     rows = unused.client.get("cluster", "resources", type="vm")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
     parse_options,
 )
@@ -21,7 +22,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors 
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     TaskMode,
-    own_client,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.create import total_quota
 from ansible_collections.pve.fleet.plugins.modules import vm, vms
@@ -242,7 +242,7 @@ def test_mistakes_are_refused_before_the_first_write(
 def perform(entry: ModuleEntry, arguments: Mapping[str, Any]) -> bool:
     """Run a module in this thread; return whether it succeeded."""
     given = parse_options(entry.whole_spec, arguments)
-    return not entry.perform(given, {}, TaskMode(False, False, 0), lend=own_client).failed
+    return not entry.perform(given, {}, TaskMode(False, False, 0), lend=Client).failed
 
 
 def tasks_of(draw: random.Random, name: str, quota: int, labs: Labs) -> tuple[ModuleEntry, Any]:
