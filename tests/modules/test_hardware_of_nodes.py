@@ -70,6 +70,16 @@ def test_a_vm_does_not_start_on_a_named_node_without_its_device(lab: Lab, kind: 
     assert text in refused(lab, "vm", name="gpu1", state="started")["msg"]
 
 
+@DEVICE
+def test_a_running_vm_does_not_restart_without_its_new_device(lab: Lab, kind: str) -> None:
+    options = map_device(lab, kind, "pve2")
+    vm(lab, {}, node="pve1", state="started")
+    text = f"mapped device {kind}/{DEVICES[kind][2]} is not there"
+    for restart in ({"reboot": "if_needed"}, {"state": "restarted"}):
+        assert text in refused(lab, "vm", name="gpu1", options=options, **restart)["msg"]
+    assert lab.vm(name="gpu1")["vm"]["status"] == "running"
+
+
 UNNAMED = [{DEVICES[kind][0]: DEVICES[kind][1]} for kind in sorted(DEVICES)]
 UNNAMED.append({"vmstatestorage": "nosuch"})
 
@@ -159,20 +169,6 @@ def test_a_container_needs_a_node_of_the_architecture_of_its_template(lab: Lab) 
     assert made["container"]["node"] == "pve2"
     text = refused(lab, "container", name="ct2", **task, node="pve1")["msg"]
     assert "its architecture is aarch64, and the guest needs x86_64" in text
-
-
-def test_a_card_is_for_one_running_vm(lab: Lab) -> None:
-    """Only the start shows it, as PVE keeps the reservations on the node (qemu-server:
-    QemuServer/PCI.pm, reserve_pci_usage).
-    """
-    options = map_device(lab, "pci", "pve2")
-    vm(lab, options, state="started")
-    task: dict[str, Any] = {"memory": "128M", "disks": [], "options": options}
-    second = lab.run("vm", name="gpu2", state="started", **task)
-    assert second["failed"]
-    assert "PCI device '0000:01:00.0' already in use by VMID" in second["msg"]
-    lab.vm(name="gpu1", state="stopped", force=True)
-    assert vm(lab, options, name="gpu2", state="started")["status"] == "running"
 
 
 def archive_of(lab: Lab, guest: dict[str, Any]) -> str:

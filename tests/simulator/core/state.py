@@ -122,6 +122,7 @@ class Run:
     machine: str = "pc-i440fx-10.1"
     cpu: str = "kvm64,+kvm_pv_eoi,+kvm_pv_unhalt,+lahf_lm,+sep"
     frozen: bool = False
+    cards: frozenset[str] = frozenset()  # PCI devices that it holds
     # drives that QEMU has let go of and the configuration still names
     lost: set[str] = field(default_factory=set)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..config.checks import check_lock, take_address
@@ -70,10 +71,11 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False, task: Task | None = None) 
     _check_nics(ctx, vm)
     _check_cpus(ctx, vm)
     _check_mapped_devices(ctx, vm)
+    cards = _reserve_cards(ctx, vm)
     check_free_memory(ctx, vm)
     _run_network_scripts(ctx, vm, task)
     node.next_pid += 1
-    vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
+    vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm), cards=cards)
     set_active(cluster, ctx.sim.schema, vm, vm.node)
     cluster.touch(vm.vmid)
 
@@ -169,23 +171,53 @@ def _check_mapped_devices(ctx: Ctx, vm: Vm) -> None:
             continue
         if vm.node not in nodes_of_mapping(ctx, mapped, mapping):
             raise PveError(text.format(vm.node if mapped == "dir" else mapping))
-        if kind == "hostpci" and not part_of(ctx, name, value, "mdev"):
-            _check_reserved(ctx, vm, name, mapping)
 
 
-def _check_reserved(ctx: Ctx, vm: Vm, name: str, mapping: str) -> None:
-    """A card is for one running VM (QemuServer/PCI.pm, choose_hostpci_devices, reserve_pci_usage)."""
-    users = []
-    for other in ctx.cluster.vms.values():
-        if other is vm or other.run is None or other.node != vm.node:
+def _reserve_cards(ctx: Ctx, vm: Vm) -> frozenset[str]:
+    """Choose the PCI devices of a machine, each for one running machine; a mediated device is not
+    reserved (QemuServer/PCI.pm, choose_hostpci_devices and reserve_pci_usage).
+    """
+    others = [one for one in ctx.cluster.vms.values() if one is not vm and one.node == vm.node]
+    held = {card: one.vmid for one in others if one.run is not None for card in one.run.cards}
+    used: set[str] = set()
+    for number in range(16):
+        name = f"hostpci{number}"
+        value = vm.conf.get(name, "")
+        if not value or part_of(ctx, name, value, "mdev"):
             continue
-        cards = [value for key, value in other.conf.items() if key.startswith("hostpci")]
-        users += [other.vmid for card in cards if part_of(ctx, name, card, "mapping") == mapping]
-    entries = [one for one in _entries_of_mapping(ctx, "pci", mapping) if one["node"] == vm.node]
-    if users and len(entries) == 1:
-        raise PveError(f"PCI device '{entries[0]['path']}' already in use by VMID '{users[0]}'")
-    if len(users) >= len(entries):
-        raise PveError(f"could not find a free device for '{name}'")
+        choices = _alternatives(ctx, vm, name, value)
+        free = [
+            one for one in choices if not any(_overlaps(card, used | held.keys()) for card in one)
+        ]
+        if len(choices) == 1:
+            for card in choices[0]:
+                if _overlaps(card, used):
+                    raise PveError(f"device '{card}' assigned more than once")
+                if holder := _overlaps(card, held.keys()):
+                    raise PveError(f"PCI device '{card}' already in use by VMID '{held[holder]}'")
+        elif not free:
+            raise PveError(f"could not find a free device for '{name}'")
+        used |= set(free[0])
+    return frozenset(used)
+
+
+def _alternatives(ctx: Ctx, vm: Vm, name: str, value: str) -> list[list[str]]:
+    """The devices of which a machine gets one; without a function, an address means all (lspci)."""
+    mapping = part_of(ctx, name, value, "mapping")
+    paths = [part_of(ctx, name, value, "host") or value.split(",")[0]]
+    if mapping:
+        entries = _entries_of_mapping(ctx, "pci", mapping)
+        paths = [str(one["path"]) for one in entries if one["node"] == vm.node]
+    found = [path.split(";") for path in paths]
+    return [[card if card.count(":") > 1 else f"0000:{card}" for card in one] for one in found]
+
+
+def _overlaps(card: str, others: Collection[str]) -> str:
+    """The other address of the same device, or an empty text."""
+    for other in others:
+        if card == other or card.startswith(f"{other}.") or other.startswith(f"{card}."):
+            return other
+    return ""
 
 
 def _check_cpus(ctx: Ctx, vm: Vm) -> None:

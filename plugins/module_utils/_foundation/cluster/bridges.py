@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import FleetError, NetworkError, NodeUnhealthy
+from ..core.parallel import side_by_side
 from ..core.propstring import sub_keys
+from .cards import Card, addresses_in, cards_in, why_in_use
 from .placement import NodeChoice, PlacementNeeds, choose_node
 from .rules import PlacementRules
-from .state import ClusterState, NodeRow
+from .state import ClusterState, NodeRow, VmRow
 
 if TYPE_CHECKING:
     from ..api.client import Client
@@ -34,7 +36,7 @@ class KnownBridges:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.by_node: dict[str, frozenset[str] | None] = {}
-        self._mappings: dict[str, dict[str, frozenset[str]]] = {}
+        self._mappings: dict[str, dict[str, list[dict[str, str]]]] = {}
         self._maintained: dict[str, bool] = {}
 
     @property
@@ -66,10 +68,43 @@ class KnownBridges:
 
     def mappings(self, kind: str) -> Mapping[str, frozenset[str]]:
         """Return the nodes of each mapping of a type that the caller may see."""
+        entries = self._entries(kind).items()
+        return {name: frozenset(entry["node"] for entry in found) for name, found in entries}
+
+    def _entries(self, kind: str) -> Mapping[str, list[dict[str, str]]]:
         if kind not in self._mappings:
             rows = self._client.get("cluster", "mapping", kind)
-            self._mappings[kind] = {str(row["id"]): _nodes_of(row) for row in rows or []}
+            self._mappings[kind] = {str(row["id"]): _entries_of(row) for row in rows or []}
         return self._mappings[kind]
+
+    def with_cards(self, needs: PlacementNeeds, node: str, cluster: ClusterState) -> PlacementNeeds:
+        """Return the needs, with the reason why a node has no PCI device for the VM; one request for
+        each VM that runs there, and one more if it has a PCI device.
+        """
+        if not needs.cards or node in needs.busy:
+            return needs
+        entries = {
+            name: [addresses_in(entry.get("path", "")) for entry in found if entry["node"] == node]
+            for name, found in self._entries("pci").items()
+        }
+        rows = [row for row in cluster.guests if row.node == node and _may_hold(row, needs.vmid)]
+        held = dict(
+            zip((row.vmid for row in rows), side_by_side(self._cards_of, rows), strict=True)
+        )
+        return replace(needs, busy={**needs.busy, node: why_in_use(needs.cards, entries, held)})
+
+    def _cards_of(self, row: VmRow) -> tuple[Card, ...]:
+        """Return the PCI devices that a VM holds; none if that cannot be seen: PVE decides."""
+        if row.planned:
+            return row.cards
+        try:
+            cards = cards_in(self._client.get(*row.path, "config", params={"current": 1}) or {})
+            # the listing may show a VM as running that was just stopped
+            if cards and self._client.get(*row.path, "status", "current")["status"] == "running":
+                return cards
+        except FleetError:
+            return ()
+        return ()
 
     def try_read(self, node: str) -> None:
         """Note the bridges of a node, or that it does not answer."""
@@ -94,16 +129,24 @@ class KnownBridges:
         return self._maintained.get(node.node, False)
 
 
-def _nodes_of(mapping: Mapping[str, Any]) -> frozenset[str]:
-    """Return the nodes that have a mapped device or directory."""
+def _entries_of(mapping: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the entries of a mapped device or directory, each with its node."""
     entries = [sub_keys(str(text)) for text in mapping.get("map") or ()]
-    return frozenset(entry["node"] for entry in entries if "node" in entry)
+    return [entry for entry in entries if "node" in entry]
+
+
+def _may_hold(row: VmRow, vmid: int | None) -> bool:
+    """Return whether a guest may hold a PCI device that another VM needs (pure)."""
+    if row.type != "qemu" or row.vmid == vmid:
+        return False
+    return bool(row.cards) if row.planned else row.status == "running"
 
 
 def choose_with_bridges(
     cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules, bridges: KnownBridges
 ) -> NodeChoice:
-    """Return the choice of a node that has the bridges and is not in maintenance.
+    """Return the choice of a node that has the bridges, whose PCI devices are free, and that is not
+    in maintenance.
 
     The best candidate is asked first.
     """
@@ -114,6 +157,8 @@ def choose_with_bridges(
         if bridges.is_maintained(node):
             maintained = replace(node, maintenance=True)
             cluster = replace(cluster, nodes={**cluster.nodes, node.node: maintained})
+        elif needs.cards and choice.node not in needs.busy:
+            needs = bridges.with_cards(needs, choice.node, cluster)
         elif not needs.bridges or choice.node in bridges.by_node:
             return choice
         else:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ..core.arguments.options import did_you_mean
-from ..core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
+from ..core.errors import ConfigurationError, Conflict, FleetError, NodeUnhealthy, QuotaExceeded
 from ..core.formatting import by_reason, counted, first_of
 from ..core.quantities import readable_sizes
+from .cards import Card
 from .rules import PlacementRules, VmSelector
 from .state import ClusterState, NodeRow, VmRow
 from .storages.allocation import ALWAYS, THICK
@@ -47,6 +48,9 @@ class PlacementNeeds:
     networks: Mapping[str, str] = field(default_factory=dict)  # the tenant's networks by VNet
     # mapped devices, such as pci/gpu, and the nodes that have each; None if they are not known
     devices: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    cards: tuple[Card, ...] = ()  # PCI devices that it will hold there
+    # by node, why these devices are not free; empty if they are
+    busy: Mapping[str, str] = field(default_factory=dict)
     arch: str = ""  # the architecture of its configuration
     emulated: bool = True  # whether PVE emulates an architecture that no node has
     like: str = ""  # the node whose architecture it has, if its configuration names none
@@ -247,7 +251,8 @@ def _why_no_storage(cluster: ClusterState, node: str, needs: PlacementNeeds) -> 
 
 
 def why_unfit_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) -> str | None:
-    """Return the architecture or the mapped device that a node lacks, or None.
+    """Return the architecture or the mapped device that a node lacks, or the PCI device that
+    another running VM holds there, or None.
 
     PVE emulates an architecture that the configuration of a VM names, so it counts only if a node
     has it. The programs of a container run on the CPU of its node.
@@ -262,14 +267,22 @@ def why_unfit_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) 
     for device, nodes in sorted(needs.devices.items()):
         if nodes is not None and node not in nodes:
             return f"mapped device {device} is not there"
-    return None
+    return needs.busy.get(node) or None
 
 
 def require_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) -> None:
-    """Raise ConfigurationError if a node that the task names lacks the hardware of the guest."""
+    """Raise ConfigurationError if a node that the task names lacks the hardware of the guest,
+    Conflict if another running VM holds it.
+    """
     reason = why_unfit_hardware(cluster, node, needs) if node in cluster.nodes else None
     if reason is None:
         return
+    if needs.busy.get(node):
+        raise Conflict(
+            f"{needs.label or 'The VM'} could not be started on node {node}: {reason}",
+            "Stop the VM that uses it in an earlier task, or choose another node or device",
+            "device in use",
+        )
     raise ConfigurationError(
         f"{needs.label or 'The guest'} could not be placed on node {node}: {reason}",
         "Choose another node, or map the device on this node: pve.fleet.mapping",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.generated.guests import FULL_LISTS, GUEST_TYPES
 from ..core.errors import NetworkError, NodeUnhealthy, NotFound
 from ..core.parallel import side_by_side
+from .cards import Card
 from .tenant import parse_tags
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class VmRow:
     fresh: bool = False  # whether its node has just reported it, with the full power state
     planned: bool = False  # whether the row shows a guest that this run has yet to create or change
     managed: bool = False  # whether it is an HA resource
+    cards: tuple[Card, ...] = ()  # PCI devices that it will hold, if `planned`
 
     @property
     def own_name(self) -> str:

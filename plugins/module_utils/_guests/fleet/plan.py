@@ -23,6 +23,7 @@ from ..guest.context import RunContext
 from ..guest.create.total_quota import SiteQuota
 from ..guest.flow.flow import GuestPlan
 from ..guest.live.find import find, find_row, require_listed_guest
+from ..guest.plan import power
 from ..guest.registry import VMS, ListKind, list_of
 from ..kinds.model import Actual, Guest
 from .creation_in_progress import find_creations_in_progress, is_creation_in, within
@@ -379,7 +380,7 @@ def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
         return replace(row, disk=new.figures(vm_plan.sizes).disk)
     if actual is None:
         return None
-    return row_of(
+    row = row_of(
         kind,
         config,
         vmid=actual.vmid,
@@ -387,6 +388,9 @@ def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
         pool=desired.guest.pool or actual.pool,
         status=actual.status,
     )
+    # a VM that stops in this run may still hold its devices when another VM starts
+    runs = actual.running or power.will_start(desired.guest)
+    return replace(row, cards=kind.cards_in(config) if runs else ())
 
 
 def reserve(view: PlanningView, plan: GuestPlan[Any]) -> VmRow | None:

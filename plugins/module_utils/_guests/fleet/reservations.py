@@ -42,6 +42,7 @@ def row_of(
         disk=figures.disk,
         uptime=0,
         planned=True,
+        cards=kind.cards_in(config) if status == "running" else (),
     )
 
 

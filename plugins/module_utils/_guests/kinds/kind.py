@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from ..._foundation.cluster.cards import Card
 from ..._foundation.cluster.quota import QuotaFigures
 from ..._foundation.cluster.state import ClusterState
 from ..._foundation.core.errors import ValidationFailed
@@ -195,6 +196,14 @@ class Kind(Protocol):
     def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
         """Return the mapped devices and directories that it needs to start, such as C(pci/gpu)."""
         return frozenset()
+
+    def cards_in(self, config: Mapping[str, str]) -> tuple[Card, ...]:
+        """Return the PCI devices that it holds while it runs."""
+        return ()
+
+    def arch_in(self, config: Mapping[str, str]) -> str:
+        """Return the architecture of a node that it names, empty if it names none."""
+        return config.get("arch", "")
 
     def is_privileged(self, config: Mapping[str, str]) -> bool:
         """Return whether its root user is the root user of the node."""

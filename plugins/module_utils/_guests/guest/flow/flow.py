@@ -301,7 +301,7 @@ class GuestFlow(Generic[AnyDesired]):
         reads = GuestReads(context.client)
         desired = self.desired_for(reads, context.desired, actual, cluster)
         intent = self.planner.intent_of(desired, actual)
-        if intent.guest.node or intent.guest.rebalance or intent.starts:
+        if intent.guest.node or intent.guest.rebalance or intent.boots:
             needs = self.planner.rules.needs_of(intent)
             intent = keep_or_choose_node(reads, intent, needs, cluster)
         intent = with_current_power(reads, intent)

@@ -39,7 +39,9 @@ def choose_place(
     if choice is not None:
         if guest.state != "started":
             needs = replace(needs, devices={})
-        require_hardware(cluster, choice.node, reads.bridges.with_devices(needs))
+        needs = reads.bridges.with_devices(needs)
+        needs = reads.bridges.with_cards(needs, choice.node, cluster)
+        require_hardware(cluster, choice.node, needs)
         return choice
     rules = _rules_of(intent, connection)
     if rules.needs_names:
@@ -153,10 +155,11 @@ def keep_or_choose_node(
     """
     desired, actual = intent.guest, intent.start
     needs = replace(needs, like=actual.node)
-    if intent.starts or intent.moves or desired.rebalance:
-        needs = reads.bridges.with_devices(needs)
+    if intent.boots or intent.moves or desired.rebalance:
+        node = desired.node or actual.node
+        needs = reads.bridges.with_cards(reads.bridges.with_devices(needs), node, cluster)
         if desired.node or not desired.rebalance:
-            require_hardware(cluster, desired.node or actual.node, needs)
+            require_hardware(cluster, node, needs)
     if desired.node:
         return intent.at(NodeChoice(desired.node, reasons=("node names it",)))
     if not desired.rebalance:

@@ -223,6 +223,18 @@ class Intent(Generic[AnyDesired]):
         return power.will_start(self.guest) and not self.start.running
 
     @property
+    def boots(self) -> bool:
+        """Whether PVE looks for the devices of the guest: it starts, moves while it runs, or
+        restarts with other devices.
+        """
+        if self.starts or self.moves or not self.start.running:
+            return self.starts or (self.moves and self.start.running)
+        kind, live = self.kind, self.start.live
+        is_same = kind.cards_in(self.after) == kind.cards_in(live)
+        is_same = is_same and kind.devices_in(self.after) <= kind.devices_in(live)
+        return not is_same and power.reboots(self.guest, waiting=True)
+
+    @property
     def bridges(self) -> frozenset[str]:
         """The bridges that the node must have."""
         if not self.uses_node:
@@ -268,6 +280,7 @@ class Intent(Generic[AnyDesired]):
             bridges=frozenset(self.kind.bridges_in(self.after).values()),
             networks={} if guest.isolation is None else guest.isolation.networks,
             devices=dict.fromkeys(self.kind.devices_in(self.after)),
+            cards=self.kind.cards_in(self.after) if self.boots else (),
             vmid=vmid or None,
             tenant_tag=guest.tenant_tag,
             prefix=guest.tenant_prefix,

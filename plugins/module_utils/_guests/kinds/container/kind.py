@@ -30,6 +30,9 @@ from .config.actual import (
 )
 from .config.hotplug import waits_for_stop
 
+# The architecture of a node for each architecture of a container (pve-container: LXC/Config.pm).
+ARCHITECTURES = {"amd64": "x86_64", "i386": "x86_64", "arm64": "aarch64", "armhf": "aarch64"}
+
 
 class ContainerKind(Kind):
     """Containers, which PVE runs with LXC.
@@ -83,6 +86,9 @@ class ContainerKind(Kind):
     def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
         volumes = [mount.get("volume", "") for mount in mounts(config).values()]
         return frozenset(storage_of(volume) or "" for volume in volumes)
+
+    def arch_in(self, config: Mapping[str, str]) -> str:
+        return ARCHITECTURES.get(config.get("arch", ""), "")
 
     def unsaved_in(self, config: Mapping[str, str]) -> list[str]:
         """Return its volumes except the root file system and mounts with C(backup=1)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
+from ...._foundation.cluster.cards import Card, cards_in
 from ...._foundation.schema.formats import QEMU, Schema, parse_option
 from ..addresses import cloud_init_addresses
 from ..identity import Identity
@@ -108,6 +109,9 @@ class VmKind(Kind):
             if name:
                 found.add(f"{_MAPPED_TYPES[kind]}/{name}")
         return frozenset(found)
+
+    def cards_in(self, config: Mapping[str, str]) -> tuple[Card, ...]:
+        return cards_in(config)
 
     def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the options with which PVE does not save the memory (qemu-server:

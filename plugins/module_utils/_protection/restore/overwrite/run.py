@@ -157,16 +157,22 @@ def _require_devices(
     restored: Mapping[str, str],
     cluster: ClusterState,
 ) -> None:
-    """Raise ConfigurationError if the guest will start and its node lacks a mapped device of its
-    restored configuration with the options of the task.
+    """Raise FleetError if the guest will start and its node lacks a mapped device of its restored
+    configuration with the options of the task, or another running VM holds a device of it.
     """
     actual, state = task.actual, task.desired.guest.state
     if state != "started" and not (actual.running and state == "present"):
         return
     change = flow.planner.all_changes(task.desired, restored)
-    devices = actual.kind.devices_in(flow.planner.applied(change, restored))
-    needs = PlacementNeeds(devices=dict.fromkeys(devices), label=actual.label)
-    require_hardware(cluster, actual.node, KnownBridges(client).with_devices(needs))
+    after, kind, bridges = flow.planner.applied(change, restored), actual.kind, KnownBridges(client)
+    needs = PlacementNeeds(
+        devices=dict.fromkeys(kind.devices_in(after)),
+        cards=kind.cards_in(after),
+        vmid=actual.vmid,
+        label=actual.label,
+    )
+    needs = bridges.with_cards(bridges.with_devices(needs), actual.node, cluster)
+    require_hardware(cluster, actual.node, needs)
 
 
 def _require_of_tenant(

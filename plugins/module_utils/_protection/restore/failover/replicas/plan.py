@@ -202,11 +202,12 @@ class _ReplicaPlanning:
             running_memory=memory,
             bridges=frozenset(bridges_after(kind, chosen.config, self.desired.nics)),
             devices=dict.fromkeys(kind.devices_in(chosen.config) if incoming.starts else ()),
+            cards=kind.cards_in(chosen.config) if incoming.starts else (),
             vmid=guest.vmid,
         )
         self.bridges.try_read(target)
         cluster = self.view.of(kind.type).now()
-        needs = self.bridges.with_devices(needs)
+        needs = self.bridges.with_cards(self.bridges.with_devices(needs), target, cluster)
         choose_node(cluster, needs, bridges=self.bridges.by_node)
         row = cluster.guest(guest.vmid)
         if row is not None:
