@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.labs.sites import SITES, Labs, sites_of
+from tests.modules.access_lab import ROOT
 from tests.modules.module_runner import run_module
 from tests.modules.tenant_lab import made
 
@@ -145,6 +146,61 @@ def test_a_site_without_the_storage_or_the_quota_is_refused(labs: Labs) -> None:
     assert reasons["berlin"].startswith("the cluster has ")
     assert "vms: 0 used + 1 wanted, the limit is 0" in reasons["munich"]
     assert sites_in(labs) == {"a": ["paris"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "slot", "value", "entry"),
+    [
+        ("pci", "hostpci0", "mapping=gpu", "path=0000:01:00.0,id=8086:1234"),
+        ("usb", "usb0", "mapping=gpu", "id=0951:1666"),
+        ("dir", "virtiofs0", "dirid=gpu", "path=/var/lib/vz"),
+    ],
+)
+def test_a_site_without_the_mapped_device_is_refused(
+    labs: Labs, kind: str, slot: str, value: str, entry: str
+) -> None:
+    """Berlin has no such mapping, Munich has it for a node without the storage."""
+    for site, node in (("munich", "pve1"), ("paris", "pve2")):
+        data = {"id": "gpu", "map": [f"node={node},{entry}"]}
+        labs[site].client.write("POST", "cluster", "mapping", kind, data=data)
+    storage = {"storage": "fast", "type": "dir", "path": "/fast", "content": "images"}
+    for site in SITES:
+        labs[site].client.write("POST", "storage", data={**storage, "nodes": "pve2"})
+    disks = [{"size": 1, "storage": "fast"}]
+    vms = [guest(name, options={slot: value}, state="started", disks=disks) for name in "ab"]
+    for check in (True, False):
+        result = run(labs, vms[0], check=check)
+        refused = chosen(result)["refused"]
+        assert f"there is no {kind} mapping 'gpu'" in refused["berlin"]
+        assert f"mapped device {kind}/gpu is not there" in refused["munich"]
+    assert sites_in(labs) == {"a": ["paris"]}
+    result = run(labs, *vms)
+    assert bool(result.get("failed")) == (kind == "pci")
+    if kind == "pci":
+        assert "is in use by VM" in result["vms"][1]["error"]["sites"]["paris"]
+
+
+def test_a_chosen_node_of_a_container_with_a_device_is_warned_about(labs: Labs) -> None:
+    """Only root@pam with its password can set devices, and no request lists them (pve-container:
+    LXC/Tools.pm, get_device_mode_and_rdev).
+    """
+    box = {
+        "name": "box",
+        "tenant": "acme",
+        "site": "auto",
+        "source": "debian-13-standard",
+        "memory": "128M",
+        "rootfs": {"size": 1, "storage": "ceph"},
+        "devices": [{"name": "dev0", "path": "/dev/nosuch"}],
+    }
+    sites = [{**one, **ROOT} for one in sites_of(labs)]
+    options = {"tenant_settings": {"acme": {"sites": list(SITES)}}, "containers": [box]}
+    foreseen = run_module("vms", {"sites": sites, **options}, check=True)
+    (warning,) = foreseen["warnings"]
+    assert "the paths of dev0 cannot be seen with the API of Proxmox VE" in warning
+    assert run_module("vms", {"sites": sites, **options})["changed"]
+    box["node"] = "pve1"
+    assert not run_module("vms", {"sites": sites, **options}, check=True)["warnings"]
 
 
 def test_a_saved_plan_fixes_the_site(labs: Labs, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ...._foundation.api.interface import Api
 from ...._foundation.cluster.find.visible import is_in_use
-from ...._foundation.cluster.tenant import owns, parse_tags, tenant_of, tenant_tag
+from ...._foundation.cluster.state import ClusterState, cluster_state_of
+from ...._foundation.cluster.tenant import owns, tenant_of, tenant_tag
 from ...._foundation.core import validate
 from ...._foundation.core.arguments.options import did_you_mean
 from ...._foundation.core.errors import (
@@ -23,32 +24,32 @@ from ...._foundation.core.errors import (
 )
 from ...._foundation.resource.decide import after
 from ...._foundation.resource.table import DesiredResource, ResourceChange, Values
+from .able import read_unable, require_able
 from .contradictions import GROUP, NEGATIVE, EnabledRule, find_contradictions, rule_of
 from .rule import AVOIDING_SINCE, HA_RULE, PLACE
-from .sids import KINDS, vmid_of
+from .sids import KINDS, sid_of, vmid_of
 
 RULES_SINCE = (9, 0)
+# Options of a rule whose change can move its guests.
+_MOVING = frozenset(("affinity", "disable", "nodes", "strict"))
 _OTHER_KIND = {"vm": "ct", "ct": "vm"}
 
 
 @dataclass(frozen=True)
 class HaFacts:
-    """Nodes of the cluster, and the tags of each guest that the caller may see, by resource ID."""
+    """The cluster, its nodes, and the tags of each guest that the caller may see, by resource ID."""
 
     nodes: frozenset[str]
     tags: Mapping[str, tuple[str, ...]]
+    cluster: ClusterState
 
 
 def read_facts(client: Api) -> HaFacts:
     """Return the facts; one request."""
-    nodes: set[str] = set()
-    tags: dict[str, tuple[str, ...]] = {}
-    for row in client.get("cluster", "resources", attempted="Could not list the guests") or []:
-        if row.get("type") == "node":
-            nodes.add(str(row["node"]))
-        elif row.get("type") in KINDS:
-            tags[f"{KINDS[row['type']]}:{row['vmid']}"] = parse_tags(row.get("tags"))
-    return HaFacts(frozenset(nodes), tags)
+    rows = client.get("cluster", "resources", attempted="Could not list the guests") or []
+    cluster = cluster_state_of(rows, KINDS)
+    tags = {sid_of(row): row.tags for row in cluster.guests}
+    return HaFacts(frozenset(cluster.nodes), tags, cluster)
 
 
 def precheck_rule(
@@ -56,7 +57,8 @@ def precheck_rule(
 ) -> tuple[str, ...]:
     """Raise any refusal of a rule before the first write; return warnings.
 
-    Three requests: the rules, the guests and nodes, the HA resources if some are added.
+    Three requests: the rules, the guests and nodes, the HA resources if some are added; and one for
+    each guest whose nodes change.
     """
     name = desired.keys["name"]
     attempted = f"{HA_RULE.label(desired.keys)} was not {change.verb}"
@@ -82,7 +84,11 @@ def precheck_rule(
     enabled = {key: rule_of(one) for key, one in {**rules, name: values}.items()}
     active = {key: rule for key, rule in enabled.items() if rule is not None}
     require_feasible(name, active, facts.nodes, attempted)
-    return mixed_tenants(values, facts)
+    placed = values["resources"] if change.sets.keys() & _MOVING else frozenset()
+    placed |= change.adds.get("resources", frozenset())
+    unable = read_unable(client, active.get(name), placed, facts.cluster)
+    warnings = require_able(active.get(name), unable, facts.nodes, attempted)
+    return (*mixed_tenants(values, facts), *warnings)
 
 
 def read_rules(client: Api) -> dict[str, Values]:

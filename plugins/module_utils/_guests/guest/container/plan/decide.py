@@ -26,7 +26,7 @@ from ....._foundation.schema.versions import is_newer
 from ....kinds.config.change import ConfigChange
 from ....kinds.container.config.actual import cores_of, is_privileged, mounts, volumes_in
 from ....kinds.container.config.changes import paths_of_node
-from ....kinds.container.kind import CONTAINER
+from ....kinds.container.kind import ARCHITECTURES, CONTAINER
 from ....kinds.hardware import DesiredContainer
 from ....kinds.kind import nics_in
 from ....kinds.model import Actual, Guest
@@ -42,17 +42,13 @@ ContainerIntent: TypeAlias = Intent[DesiredContainer]
 _OCI_SINCE = (9, 1)
 
 
-# The architecture of a node for each architecture of a container (pve-container: LXC/Config.pm).
-_ARCHITECTURES = {"amd64": "x86_64", "i386": "x86_64", "arm64": "aarch64", "armhf": "aarch64"}
-
-
-_ARCH_OF_TEMPLATE = re.compile(rf"_({'|'.join(_ARCHITECTURES)})\.")
+_ARCH_OF_TEMPLATE = re.compile(rf"_({'|'.join(ARCHITECTURES)})\.")
 
 
 def needs_of(intent: ContainerIntent) -> PlacementNeeds:
     """Return the needs of a container on its node, except the room for its volumes."""
     config, source = intent.after, intent.source
-    arch = _ARCHITECTURES.get(config.get("arch", ""), "")
+    arch = CONTAINER.arch_in(config)
     return replace(
         intent.needs,
         storages={name: "rootdir" for name in CONTAINER.storages_in(config) if name},
@@ -64,7 +60,7 @@ def needs_of(intent: ContainerIntent) -> PlacementNeeds:
 def _arch_of_template(volume: str) -> str:
     """Return the architecture in the name of a template's file, as nodes have it, or no text."""
     found = _ARCH_OF_TEMPLATE.search(volume)
-    return _ARCHITECTURES[found[1]] if found else ""
+    return ARCHITECTURES[found[1]] if found else ""
 
 
 def adopted(desired: DesiredContainer, actual: Actual, cluster: ClusterState) -> DesiredContainer:
@@ -220,19 +216,35 @@ def _require_version(label: str, change: ConfigChange, release: Release | None) 
 
 
 def unverified(intent: ContainerIntent, facts: Facts) -> tuple[str, ...]:
-    """Return warnings about options that only a server newer than the schema can judge."""
+    """Return warnings about options that only a server newer than the schema can judge, and about
+    devices that a chosen node may lack.
+    """
     change, release = intent.change, facts.release
+    warnings = _unseen_devices(intent)
     if release is None or not is_newer(release):
-        return ()
+        return warnings
     unknown: list[str] = []
     for key in sorted(disputed(change.sets, LXC)):
         if not taken_by(key, change.sets[key], LXC):
             unknown.append(key)
     if not unknown:
-        return ()
+        return warnings
     number = ".".join(map(str, release))
     names = ", ".join(unknown)
-    return (f"{intent.label}: whether PVE {number} takes {names} is known to the server only",)
+    text = f"{intent.label}: whether PVE {number} takes {names} is known to the server only"
+    return (text, *warnings)
+
+
+def _unseen_devices(intent: ContainerIntent) -> tuple[str, ...]:
+    """Return a warning about the devices of a new container whose node was chosen: no request lists
+    the paths below /dev of a node (pve-container: LXC/Tools.pm, get_device_mode_and_rdev).
+    """
+    devices = sorted(key for key in intent.after if re.fullmatch(r"dev\d+", key))
+    if intent.source is None or intent.guest.node or not devices:
+        return ()
+    paths = f"whether node {intent.node} has the paths of {', '.join(devices)}"
+    unseen = "cannot be seen with the API of Proxmox VE: set node to a node that has them"
+    return (f"{intent.label}: {paths} {unseen}",)
 
 
 def require_restorable(attempted: str, config: Mapping[str, str], login: str) -> None:

@@ -66,7 +66,7 @@ def needs_of(intent: VmIntent) -> PlacementNeeds:
         intent.needs,
         storages=storages,
         cpus=cpus_of(config) if intent.guest.state == "started" else 0,
-        arch=config.get("arch", ""),
+        arch=intent.kind.arch_in(config),
         like=like if template is None else template.node,
     )
 
