@@ -628,7 +628,18 @@ def test_a_check_without_privileges_says_so(lab: Lab) -> None:
     (row,) = [row for row in result["checks"] if row["check"] == "privilege"]
     assert (row["status"], row["required"]) == ("unknown", False)
     assert row["detail"] == "none was checked"
+    assert "Set tasks, or give the estate" in row["next_step"]
     assert result["role_command"] == ""
+
+
+def test_operations_without_objects_name_the_missing_options(lab: Lab) -> None:
+    result = preflight(lab, operations=["snapshot"])
+    (row,) = [row for row in result["checks"] if row["check"] == "privilege"]
+    assert (row["status"], row["detail"]) == ("unknown", "none was checked for snapshot")
+    assert row["next_step"].startswith("Set pool or vms")
+    for objects in ({"pool": "acme"}, {"vms": ["9000"]}):
+        checked = preflight(lab, operations=["snapshot"], **objects)
+        assert any("VM.Snapshot" in subject for subject in statuses(checked, "privilege"))
 
 
 def test_files_of_an_estate_are_checked_on_their_storages(lab: Lab) -> None:

@@ -263,7 +263,7 @@ def _checks(
             *job_questions(backups, version),
         ]
     )
-    rows += _privileges(client, requested)
+    rows += _privileges(client, requested, _given(params, "operations"))
     orphans: list[dict[str, Any]] = []
     if params.get("tenant"):
         found, orphans = find_orphans(params, client, cluster)
@@ -456,14 +456,25 @@ def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[s
     return tuple(names)
 
 
-def _privileges(client: Client, requested: Sequence[PrivilegeCheck]) -> list[Row]:
+_NO_TASKS = "Set tasks, or give the estate: a check of privileges needs to know the work"
+_NO_OBJECTS = (
+    "Set pool or vms (preflight_pool or preflight_vms of the role), and list the templates, storages and bridges that"
+    " the tenant uses: operations are checked on these only"
+)
+
+
+def _privileges(
+    client: Client, requested: Sequence[PrivilegeCheck], operations: Sequence[str]
+) -> list[Row]:
     """Return the rows of the caller's privileges.
 
     One request for each path, because only PVE knows the privileges that a path inherits.
     """
     if not requested:
-        step = "Set tasks, or give the estate: a check of privileges needs to know the work"
-        return [row("privilege", _who(client), UNKNOWN, "none was checked", step, required=False)]
+        detail, step = "none was checked", _NO_TASKS
+        if operations:
+            detail, step = f"none was checked for {', '.join(operations)}", _NO_OBJECTS
+        return [row("privilege", _who(client), UNKNOWN, detail, step, required=False)]
     paths = {question.path: None for question in requested}
     if any(question.instead for question in requested):
         paths["/"] = None
