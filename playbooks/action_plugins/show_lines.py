@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Print lines as they are; only for the playbook plan. Module debug prints them as a list in quotes."""
+"""Print lines as they are; only for playbooks of this collection. Module debug prints them as a list in quotes."""
 
 from __future__ import annotations
 

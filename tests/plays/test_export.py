@@ -60,6 +60,12 @@ def test_an_exported_estate_is_provisioned_without_a_write(lab: Lab, player: Pla
     again, output = export(player)
     assert again == estate
     assert "changed=0" in output
+    # The next command can be copied from the output.
+    file = player.directory / "estate.yml"
+    assert (
+        f"  ansible-playbook pve.fleet.provision -e @{file} --check --diff" in output.splitlines()
+    )
+    assert f"Wrote {file}. Next:" in output.splitlines()
 
 
 def test_filters_and_choices(lab: Lab, player: Player) -> None:

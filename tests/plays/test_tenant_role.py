@@ -124,6 +124,8 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     (tmp_path / "handover.yml").write_text(
         "- name: Note it\n  ansible.builtin.copy: {content: x, dest: '{{ noted }}', mode: '0600'}\n"
     )
+    previewed = player.play(ROTATE, "--check", **ESTATE).expect()
+    assert any(line.startswith("Then the new login is handed") for line in previewed.lines)
     rotated = player.play(
         ROTATE,
         "--diff",
