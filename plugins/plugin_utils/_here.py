@@ -209,7 +209,9 @@ class Here(AsAModule):
         """Report an interruption, unless the output of the task is hidden."""
         if self._task.no_log:
             return nullcontext()
-        return _interrupted.reported(notes, str(self._task.action), _host(variables))
+        module = str(self._task.action)
+        step = _interrupted.next_step(module, self._task.args)
+        return _interrupted.reported(notes, f"{module} for {_host(variables)}", step)
 
     def _failed(self, values: dict[str, Any], checked: _arguments.Checked) -> dict[str, Any]:
         """Return the values of a failed task.

@@ -14,9 +14,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
+
+from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._foundation.api.upid import parse_upid
 from ..module_utils._foundation.core.formatting import printable
@@ -26,12 +28,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # The maximum number of shown entries of a list.
 MAX_LISTED = 100
 _STEP = "run the playbook again. It waits for what still runs, and does what is left."
-_STEPS = {
-    "pve.fleet.drill": (
-        "run the playbook again. A drill removes copies of others only when they are older than"
-        " drill_abandoned_after, 12h by default."
-    )
-}
+_COPIES = (
+    " Copies of this run remain until pve.fleet.tidy or the next drill finds that they are 12 hours old,"
+    " or older than drill_abandoned_after."
+)
 # This file is imported before the workers are forked, like `_progress`.
 STDERR = -1
 with suppress(OSError):  # there is no standard error
@@ -104,18 +104,27 @@ def _section(title: str, entries: list[str]) -> list[str]:
     return [f"  {title}:", *(f"    {entry}" for entry in listed)]
 
 
-def report(notes: TaskNotes, module: str, host: str) -> str:
+def next_step(module: str, options: Mapping[str, Any]) -> str:
+    """Return the next step after an interruption. A drill and a rehearsal create new copies each time."""
+    if module == "pve.fleet.drill" and options.get("state") != "absent":
+        return f"run the drill again, which creates other copies.{_COPIES}"
+    if module == "pve.fleet.failover" and boolean(options.get("rehearsal") or False, strict=False):
+        return f"run the rehearsal again, which creates other copies.{_COPIES}"
+    return _STEP
+
+
+def report(notes: TaskNotes, title: str, step: str = _STEP) -> str:
     """Return the text about an interrupted task, empty if nothing was started."""
     lines = notes.lines()
     if not lines:
         return ""
-    title = f"{module} for {host} was interrupted."
-    step = _STEPS.get(module, _STEP)
-    return printable("\n".join([title, *lines, f"  Next step: {step}", ""]))
+    return printable("\n".join([f"{title} was interrupted.", *lines, f"  Next step: {step}", ""]))
 
 
 @contextmanager
-def reported(notes: TaskNotes, module: str, host: str, stderr: int = STDERR) -> Iterator[None]:
+def reported(
+    notes: TaskNotes, title: str, step: str = _STEP, stderr: int = STDERR
+) -> Iterator[None]:
     """While a task runs, make SIGINT and SIGTERM write the report before their former handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -125,7 +134,7 @@ def reported(notes: TaskNotes, module: str, host: str, stderr: int = STDERR) -> 
     def interrupted(number: int, _frame: Any) -> None:
         _restore(before)
         with suppress(OSError):
-            os.write(stderr, report(notes, module, host).encode())
+            os.write(stderr, report(notes, title, step).encode())
         signal.raise_signal(number)
 
     for number in SIGNALS:

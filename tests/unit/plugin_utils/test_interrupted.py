@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.plugin_utils._interrupted import (
     MAX_LISTED,
     TaskNotes,
+    next_step,
     report,
     reported,
 )
@@ -25,7 +26,7 @@ START = "UPID:pve2:000003FD:0004ECF4:6B0289E9:qmstart:101:root@pam!fleet:"
 def test_report_contains_no_escape_sequence() -> None:
     notes = TaskNotes()
     notes.step("Start VM 'web\x1b[31m'")
-    assert "    Start VM 'web\ufffd[31m'\n" in report(notes, "pve.fleet.vm", "localhost")
+    assert "    Start VM 'web\ufffd[31m'\n" in report(notes, "pve.fleet.vm for localhost")
 
 
 def test_report_says_what_is_done_and_what_runs() -> None:
@@ -39,7 +40,7 @@ def test_report_says_what_is_done_and_what_runs() -> None:
     two.step("Set tags")
     two.began(START)
     three.began(CLONE)
-    assert report(notes, "pve.fleet.vms", "localhost").splitlines() == [
+    assert report(notes, "pve.fleet.vms for localhost").splitlines() == [
         "pve.fleet.vms for localhost was interrupted.",
         "  complete:",
         "    acme/one",
@@ -55,10 +56,37 @@ def test_report_says_what_is_done_and_what_runs() -> None:
 def test_report_of_a_task_about_one_thing() -> None:
     notes = TaskNotes()
     notes.step("Create pool 'acme'")
-    assert "  done:\n    Create pool 'acme'\n" in report(notes, "pve.fleet.pool", "localhost")
-    assert report(TaskNotes(), "pve.fleet.pool", "localhost") == ""
-    # The next drill does not remove the copies of a drill that may still run.
-    assert "drill_abandoned_after" in report(notes, "pve.fleet.drill", "localhost")
+    assert "  done:\n    Create pool 'acme'\n" in report(notes, "pve.fleet.pool for localhost")
+    assert report(TaskNotes(), "pve.fleet.pool for localhost") == ""
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "start"),
+    [
+        (
+            "pve.fleet.drill",
+            {},
+            "run the drill again, which creates other copies. Copies of this run remain",
+        ),
+        (
+            "pve.fleet.failover",
+            {"rehearsal": True},
+            "run the rehearsal again, which creates other copies. Copies",
+        ),
+        ("pve.fleet.failover", {"rehearsal": "false"}, "run the playbook again. It waits"),
+        ("pve.fleet.drill", {"state": "absent"}, "run the playbook again. It waits"),
+        ("pve.fleet.vms", {}, "run the playbook again. It waits"),
+    ],
+)
+def test_next_step_after_copies_were_made(
+    module: str, options: dict[str, object], start: str
+) -> None:
+    """Neither another drill nor another rehearsal continues with the copies of this one."""
+    step = next_step(module, options)
+    assert step.startswith(start)
+    notes = TaskNotes()
+    notes.step("Restore a copy")
+    assert f"  Next step: {step}\n" in report(notes, module, step)
 
 
 def test_long_sections_are_cut() -> None:
@@ -77,7 +105,7 @@ def test_signal_writes_the_report_before_the_handler_that_was_set(number: int) -
     got: list[int] = []
     before = signal.signal(number, lambda given, _frame: got.append(given))
     try:
-        with reported(notes, "pve.fleet.vm", "host", end):
+        with reported(notes, "pve.fleet.vm for host", stderr=end):
             notes.step("Start VM 'a'")
             signal.raise_signal(number)
             assert got == [number]
@@ -85,7 +113,7 @@ def test_signal_writes_the_report_before_the_handler_that_was_set(number: int) -
             signal.raise_signal(number)
         os.close(end)
         with os.fdopen(ahead, encoding="utf-8") as stream:
-            assert stream.read() == report(notes, "pve.fleet.vm", "host")
+            assert stream.read() == report(notes, "pve.fleet.vm for host")
         assert got == [number, number]
     finally:
         signal.signal(number, before)
