@@ -91,14 +91,14 @@ class AsAModule(Normal):
 
         A task that returns a secret is treated like a task with C(no_log), even if this is not
         set; a registered variable still contains the secret. A failed result that is only printed
-        loses most of its rows. The message of a task of this collection names its variables.
+        loses most of its rows. The message names variables of this collection, and aliases that are given.
         """
         if any(found.get(key) for key in self.ENTRY.returned_secrets):
             self._task.no_log = True  # up to ansible-core 2.18, the result takes no_log from here
             found["_ansible_no_log"] = True
-        prefix = _variable_names.prefix_at(str(self._task.get_path() or ""))
-        if prefix and found.get("failed"):
-            found = _variable_names.in_result(found, prefix)
+        names = _variable_names.names_at(str(self._task.get_path() or ""), self._task.args)
+        if names and found.get("failed"):
+            found = _variable_names.in_result(found, names)
         if not found.get("failed") or display.verbosity or _failures.is_read(self._task):
             return found
         return _failures.shortened(found)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.pve.fleet.plugins.plugin_utils._variable_names import (
+    names_at,
     prefix_at,
-    with_variables,
+    variables_of,
+    with_names,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,4 +75,29 @@ def test_a_task_of_the_user_keeps_the_names_of_options() -> None:
     ],
 )
 def test_options_are_named_as_variables(prefix: str, text: str, named: str) -> None:
-    assert with_variables(text, prefix) == named
+    assert with_names(text, variables_of(prefix)) == named
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "named"),
+    [
+        (
+            ["api_token_id", "api_host"],
+            "Set token_id and token_secret, or user and password; host=pve1",
+            "Set api_token_id and token_secret, or user and password; api_host=pve1",
+        ),
+        (["url"], "Set the option host, or PROXMOX_HOST", "Set the option url, or PROXMOX_HOST"),
+        (["host", "name"], "Set the option host", "Set the option host"),
+        (["ca_bundle"], "Set ca_path to the CA", "Set ca_bundle to the CA"),
+    ],
+)
+def test_options_are_named_by_the_aliases_that_the_user_wrote(
+    given: list[str], text: str, named: str
+) -> None:
+    assert with_names(text, names_at("/home/ops/site.yml:3", given)) == named
+
+
+def test_a_role_names_aliases_and_variables() -> None:
+    names = names_at(f"{ROOT}/roles/failover/tasks/main.yml:3", ["api_token_id", "exclude"])
+    text = with_names("Set token_id, or leave guests out with exclude.", names)
+    assert text == "Set api_token_id, or leave guests out with failover_exclude."
