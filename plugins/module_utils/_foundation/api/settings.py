@@ -136,7 +136,7 @@ class ConnectionSettings:
     require_tenant: bool = False  # a task that writes needs a tenant
     max_vms_per_node: Any = field(default=None, hash=False)  # the site's, unless the task sets it
     labels: tuple[tuple[str, str], ...] = ()  # the site's, such as (("region", "eu"),)
-    state: str = ACTIVE  # of the site, see require_not_closed in entry/required_tenant.py
+    state: str = ACTIVE  # of the site, see require_accepted_by_site in entry/required_tenant.py
     product: str = PVE  # the server
     others: tuple[Server, ...] = ()  # of the same cluster, used if the endpoint cannot be reached
 
@@ -196,6 +196,7 @@ def resolve(
         )
     timeout = _number(given, "timeout", 0.1, 86400.0)
     node = _text(given, "node")
+    preferred = () if node else re.split(r"[,;\s]+", _text(given, "preferred_nodes"))
     return ConnectionSettings(
         endpoint=endpoint,
         validate_certs=_boolean(given, "validate_certs"),
@@ -210,7 +211,7 @@ def resolve(
         max_answer_size=_size(given, "max_answer_size"),
         site=str(site.get("name", "")),
         node=node,
-        preferred_nodes=() if node else _preferred_nodes(given),
+        preferred_nodes=tuple(dict.fromkeys(filter(None, preferred))),
         own_nodes=tuple(site.get("nodes", ())),
         own_storages=tuple(site.get("storages", ())),
         own_bridges=tuple(site.get("bridges", ())),
@@ -337,12 +338,6 @@ def _size(given: Given | AllGiven, option: str) -> int:
     return size
 
 
-def _preferred_nodes(given: Given | AllGiven) -> tuple[str, ...]:
-    """Return the nodes of a list that separates them by commas or blanks, each once."""
-    names = re.split(r"[,;\s]+", _text(given, "preferred_nodes"))
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
 def _endpoint(sources: Sequence[Given]) -> Endpoint:
     host, where = ChainMap(*sources).get("host", _UNSET)
     if not where:
@@ -402,24 +397,14 @@ def _credentials(sources: Sequence[Given], place: str) -> dict[str, str]:
     """
     given = ChainMap(*sources)
     user = _text(given, "user")
-    token_id = _text(given, "token_id")
-    token_secret = _text(given, "token_secret")
     attempted = f"Could not log in to {place}"
-    kind = _nearest_credentials(sources)
-    if kind == "token":
-        _require_one_user(sources, attempted)
-        return _token(attempted, user, token_id, token_secret)
-    if kind == "password":
-        password, _unused = given.get("password", _UNSET)
-        if user and not _USER.match(user) and _USER.match(str(password)):
-            raise _wrong(
-                "user and password are swapped",
-                "Give the name with its realm in user",
-                "swapped credentials",
-                attempted,
-            )
-        _require_user(attempted, user, "the password")
-        return {"user": user, "password": str(password)}
+    for source in sources:
+        if "token_id" in source or "token_secret" in source:
+            _require_one_user(sources, attempted)
+            return _token(attempted, user, _text(given, "token_id"), _text(given, "token_secret"))
+        if "password" in source:
+            password, _where = source["password"]
+            return _password(attempted, user, str(password))
     raise ConfigurationError(
         f"{attempted}: no credentials are given",
         "Set token_id and token_secret, or user and password (or PROXMOX_TOKEN_ID and "
@@ -428,14 +413,16 @@ def _credentials(sources: Sequence[Given], place: str) -> dict[str, str]:
     )
 
 
-def _nearest_credentials(sources: Sequence[Given]) -> str:
-    """Return "token" or "password": the credentials in the first source that has any, or ""."""
-    for source in sources:
-        if "token_id" in source or "token_secret" in source:
-            return "token"
-        if "password" in source:
-            return "password"
-    return ""
+def _password(attempted: str, user: str, password: str) -> dict[str, str]:
+    if user and not _USER.match(user) and _USER.match(password):
+        raise _wrong(
+            "user and password are swapped",
+            "Give the name with its realm in user",
+            "swapped credentials",
+            attempted,
+        )
+    _require_user(attempted, user, "the password")
+    return {"user": user, "password": password}
 
 
 def _require_one_user(sources: Sequence[Given], attempted: str) -> None:

@@ -34,7 +34,7 @@ from ..core.texts.plan_lines import with_lines
 from ..plans.task import TaskPlans, line_of, read_task_plans
 from ..spec.generated.connection import connection_spec
 from ..spec.generated.plan import plan_spec
-from .required_tenant import require_not_closed, require_tenant
+from .required_tenant import require_accepted_by_site
 from .sites_file import read_sites_file
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
@@ -225,8 +225,7 @@ class ModuleEntry:
             params = {key: value for key, value in arguments.items() if key in self.spec}
             places = self._places(arguments, params, environ)
             for connection in places:
-                require_not_closed(self.name, connection)
-                require_tenant(self.name, params, connection)
+                require_accepted_by_site(self.name, params, connection)
             plans = self._plans(arguments, places, check_mode=mode.check)
             warnings += tuple(text for connection in places for text in connection.warnings)
             with ExitStack() as stack:
@@ -253,7 +252,8 @@ class ModuleEntry:
         if clients and mode.verbosity >= VERBOSE:
             values["requests"] = [line for client in clients for line in client.record()]
         if environ.get(COUNTING):
-            values["request_counts"] = _counts(clients)
+            rows = (row for client in clients for row in list(client.requests))
+            values["request_counts"] = count_requests(rows)
         return TaskOutcome(failed, _printable_texts(values), tuple(map(printable, warnings)))
 
     def _plans(
@@ -360,11 +360,6 @@ def _site_of(connections: Sequence[ConnectionSettings]) -> str:
         return ""
     (connection,) = connections
     return connection.site or connection.endpoint.host
-
-
-def _counts(clients: Sequence[Client]) -> list[dict[str, Any]]:
-    """Return how often each endpoint was called, for the callback plugin metrics."""
-    return count_requests(row for client in clients for row in list(client.requests))
 
 
 def _values_in(text: Any) -> set[str]:

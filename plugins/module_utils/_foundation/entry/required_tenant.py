@@ -52,8 +52,18 @@ def has_tenant(params: Mapping[str, Any]) -> bool:
     return all(isinstance(item, Mapping) and item.get("tenant") for item in listed)
 
 
-def require_tenant(module: str, params: Mapping[str, Any], connection: ConnectionSettings) -> None:
-    """Raise ValidationFailed for a task that needs a tenant and has none."""
+def require_accepted_by_site(
+    module: str, params: Mapping[str, Any], connection: ConnectionSettings
+) -> None:
+    """Raise ConfigurationError for a task that may write, if its site is closed, and
+    ValidationFailed for a task that needs a tenant and has none.
+    """
+    if connection.state == CLOSED and not only_reads(module):
+        raise ConfigurationError(
+            f"The task was refused: site {connection.site} is closed, so nothing is written there",
+            "Remove the site from the task or the estate, or set its state to active",
+            "closed site",
+        )
     if not connection.require_tenant or is_exempt(module, params) or has_tenant(params):
         return
     raise ValidationFailed(
@@ -61,15 +71,4 @@ def require_tenant(module: str, params: Mapping[str, Any], connection: Connectio
         "tenant, and require_tenant is set",
         "Set tenant; in a list of VMs, set it for each VM",
         "require_tenant",
-    )
-
-
-def require_not_closed(module: str, connection: ConnectionSettings) -> None:
-    """Raise ConfigurationError for a task that may write, if its site is closed."""
-    if connection.state != CLOSED or only_reads(module):
-        return
-    raise ConfigurationError(
-        f"The task was refused: site {connection.site} is closed, so nothing is written there",
-        "Remove the site from the task or the estate, or set its state to active",
-        "closed site",
     )

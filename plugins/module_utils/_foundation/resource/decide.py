@@ -122,7 +122,9 @@ def _merged(table: Table, desired: DesiredResource, actual: Values) -> dict[str,
     for one in table.fields:
         if one.option in desired.values:
             wanted = desired.values[one.option]
-            found[one.option] = one.merged(actual[one.option], wanted, desired)
+            if one.merge is not None:
+                wanted = one.merge(actual[one.option], wanted, desired)
+            found[one.option] = wanted
     return found
 
 

@@ -197,10 +197,6 @@ class Field:
         """Return whether a new resource of this variant must have the field."""
         return self.exists_in(variant) and _holds(self.required, variant)
 
-    def merged(self, known: Any, wanted: Any, desired: DesiredResource) -> Any:
-        """Return the canonical value after a task."""
-        return wanted if self.merge is None else self.merge(known, wanted, desired)
-
 
 def _holds(rule: bool | tuple[str, ...], variant: Any) -> bool:
     """Return whether a rule holds for a variant: a tuple lists its variants, true means all."""
@@ -343,11 +339,13 @@ class Table:
     digest: tuple[str, ...] = ()
     commit_call: Call | None = None
     is_pending: IsPending | None = None
+    noun: str = field(init=False)  # the name of the kind in messages
 
     def __post_init__(self) -> None:
         for name in ("list_call", "create_call", "update_call", "delete_call"):
             if getattr(self, name) is _AS_READ:
                 object.__setattr__(self, name, self.read_call)
+        object.__setattr__(self, "noun", self.title or self.kind)
         if (self.commit_call is None) != (self.is_pending is None):
             raise ValueError(f"{self.kind}: commit_call and is_pending belong together")
 
@@ -361,11 +359,6 @@ class Table:
             *self.secrets,
         )
         return {part.property: part.option for part in parts}
-
-    @property
-    def noun(self) -> str:
-        """The name of the kind in messages."""
-        return self.title or self.kind
 
     @property
     def plural(self) -> str:

@@ -15,12 +15,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.plan.inten
 from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.desired.parse import (
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.plan.refusals.options import (
-    require_names,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import (
-    release_for_names,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._guests.guest.vm.run import VM_FLOW
 from ansible_collections.pve.fleet.plugins.module_utils._guests.kinds.config.change import (
     ConfigChange,
 )
@@ -124,4 +119,4 @@ def judged(desired: DesiredVm, *release: int) -> tuple[str, ...]:
     Raises FleetError for a name that is refused without it.
     """
     judge: Any = Judge(*(release or RELEASE))
-    return require_names(desired, release_for_names(judge, desired))
+    return VM_FLOW.require_names(judge, desired)

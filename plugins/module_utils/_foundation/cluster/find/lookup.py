@@ -66,22 +66,11 @@ def namesakes(
 ) -> list[VmRow]:
     """Return the VMs that a name can mean, for a tenant or, without a tenant, for all (pure)."""
     named = [row for row in cluster.vms.values() if row.name == name]
-    if tenant_tag is not None:
-        named = _within_reach(named, tenant_tag, prefix)
+    if tenant_tag is not None:  # its own VMs, or else those that no other tenant has alone
+        own = [row for row in named if owns(tenant_tag, row.tags, prefix)]
+        named = own or [row for row in named if not is_of_others(tenant_tag, row.tags, prefix)]
     machines = [row for row in named if not row.template]
     return machines or named
-
-
-def _within_reach(rows: list[VmRow], tenant_tag: str, prefix: str) -> list[VmRow]:
-    """Return the tenant's own VMs, or else VMs without a tenant or with several including it."""
-    own: list[VmRow] = []
-    others: list[VmRow] = []
-    for row in rows:
-        if owns(tenant_tag, row.tags, prefix):
-            own.append(row)
-        elif not is_of_others(tenant_tag, row.tags, prefix):
-            others.append(row)
-    return own or others
 
 
 def require_own_guest(

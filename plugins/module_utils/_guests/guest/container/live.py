@@ -74,38 +74,17 @@ def report(client: Client, actual: Actual, request: TaskSettings) -> Mapping[str
 def report_of_guest(
     client: Client, actual: Actual, request: TaskSettings, *, waits: bool
 ) -> Mapping[str, Any]:
-    """Return the addresses of a container, after waiting for one if that is requested."""
-    answer = _await_address(client, actual, request, waits=waits)
-    return _require_address(answer, actual, request, waits=waits)
-
-
-def _is_awaited(actual: Actual, request: TaskSettings, *, waits: bool) -> bool:
-    return waits and actual.status == "running" and request.wait_for == "address"
-
-
-def _has_address(answer: Mapping[str, Any]) -> bool:
-    return answer["address"] is not None and not answer["agent_problem"]
-
-
-def _await_address(
-    client: Client, actual: Actual, request: TaskSettings, *, waits: bool
-) -> Mapping[str, Any]:
-    """Return the first report with an address, or the last report before the timeout."""
+    """Return the addresses of a container, after waiting for one if that is requested. Raises
+    GuestNotReady without an address at the end of the wait.
+    """
     answer = report(client, actual, request)
-    if not _is_awaited(actual, request, waits=waits):
+    if not waits or actual.status != "running" or request.wait_for != "address":
         return answer
     for _remaining in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
         if _has_address(answer):
             break
         answer = report(client, actual, request)
-    return answer
-
-
-def _require_address(
-    answer: Mapping[str, Any], actual: Actual, request: TaskSettings, *, waits: bool
-) -> Mapping[str, Any]:
-    """Return the report. Raises GuestNotReady if an awaited address is missing (pure)."""
-    if not _is_awaited(actual, request, waits=waits) or _has_address(answer):
+    if _has_address(answer):
         return answer
     why = answer.get("agent_problem") or "it has no address that fits the choice"
     raise GuestNotReady(
@@ -113,3 +92,7 @@ def _require_address(
         "Look at its console, or raise wait_timeout; the container is complete and runs",
         "waiting for address",
     )
+
+
+def _has_address(answer: Mapping[str, Any]) -> bool:
+    return answer["address"] is not None and not answer["agent_problem"]

@@ -38,7 +38,7 @@ from ..live.snippets import files_beside
 from ..plan.archive import is_archive
 from ..plan.copies import cloneable, guest_of_source, require_own
 from ..plan.creation import spread_storage
-from ..plan.intent import DiskImage, Facts, Release, SeenSnippet, Source
+from ..plan.intent import DiskImage, Facts, SeenSnippet, Source
 from ..plan.origin import find_newer_copy, storages_with
 from .desired.parse import read_options
 from .live import report_of_guest
@@ -421,11 +421,6 @@ def _snippets(reads: GuestReads, intent: VmIntent, facts: Facts) -> Iterator[See
         yield SeenSnippet(volume, written, before, listed, files_beside(written))
 
 
-def release_for_names(client: Client, desired: DesiredVm) -> Release | None:
-    """Return the version of PVE if an option or sub-key is missing from the schema, else None."""
-    return client.release() if any(unknown_names(desired)) else None
-
-
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a VM to the desired state and return the result; in check mode write nothing."""
     return run_task(VM_FLOW, read_options(params), client, check_mode)
@@ -449,7 +444,8 @@ class VmFlow(GuestFlow[DesiredVm]):
         return adopted(desired, actual, cluster)
 
     def require_names(self, client: Client, desired: DesiredVm) -> tuple[str, ...]:
-        return require_names(desired, release_for_names(client, desired))
+        release = client.release() if any(unknown_names(desired)) else None
+        return require_names(desired, release)
 
 
 VM_FLOW = VmFlow()

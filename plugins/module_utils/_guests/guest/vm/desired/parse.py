@@ -41,7 +41,6 @@ from ....kinds.vm.kind import VM
 from ...desired.gathered import (
     GatheredOptions,
     ReservedOptions,
-    SubKeys,
     add_declared,
     add_open,
     add_open_options,
@@ -276,28 +275,27 @@ def _require_content(slot: str, item: Mapping[str, Any]) -> None:
         )
 
 
-def read_nics(items: Sequence[Mapping[str, Any]]) -> dict[str, SubKeys | None]:
-    """Return sub-keys of C(netN) and C(ipconfigN), None to remove one. Raises ValidationFailed."""
-    result: dict[str, SubKeys | None] = {}
+def _add_nics(items: Sequence[Mapping[str, Any]], hardware: GatheredOptions) -> None:
+    """Add the sub-keys of C(netN) and C(ipconfigN). Raises ValidationFailed."""
+    named: set[str] = set()
     for item in items:
         key = str(item["name"])
         is_nic = _NIC.match(key) is not None
         if not is_nic or not rule_of(key):
             raise validate.refused("nics", key, "is not a NIC of a VM", "Use a name such as net0")
-        if key in result:
+        if key in named:
             raise validate.refused("nics", key, "is listed twice", "List each NIC once")
+        named.add(key)
         ipconfig = f"ipconfig{key.removeprefix('net')}"
         if item.get("state") == "absent":
-            result[key] = None
-            result[ipconfig] = None
+            hardware.unset.update((key, ipconfig))
             continue
         values = declared(TABLES, "nics", item)
         add_open(f"nics.{key}", item, values)
-        result[key] = values
+        hardware.property_strings[key] = values
         addresses = addresses_of(key, item)
         if addresses:
-            result[ipconfig] = addresses
-    return result
+            hardware.property_strings[ipconfig] = addresses
 
 
 # PVE's names of options that the module has itself: they cannot be set in `options`.
@@ -362,14 +360,6 @@ def _add_cloud_init(options: Mapping[str, Any], hardware: GatheredOptions) -> No
             del volumes[name]
     if volumes:
         hardware.property_strings["cicustom"] = volumes
-
-
-def _add_nics(items: Sequence[Mapping[str, Any]], hardware: GatheredOptions) -> None:
-    for key, value in read_nics(items).items():
-        if value is None:
-            hardware.unset.add(key)
-        else:
-            hardware.property_strings[key] = value
 
 
 _BOOT_WORDS = frozenset(("disk", "network", "cdrom"))
