@@ -26,7 +26,8 @@ class Backoff:
 
     def pause(self, number: int) -> float:
         """Return the pause after try `number`, which counts from 1."""
-        plain = min(self.cap, self.base * self.factor ** max(0, number - 1))
+        exponent = min(max(0, number - 1), 64)  # a far larger power is not a float
+        plain = min(self.cap, self.base * self.factor**exponent)
         return min(self.cap, plain * (1 + self.jitter * self.rng.random()))
 
 

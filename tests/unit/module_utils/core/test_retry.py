@@ -23,6 +23,10 @@ def test_backoff_grows_to_its_cap() -> None:
     assert [plain.pause(number) for number in range(1, 8)] == [1, 2, 4, 8, 10, 10, 10]
 
 
+def test_a_pause_after_very_many_tries_has_the_length_of_the_cap() -> None:
+    assert Backoff(jitter=0).pause(5000) == 10
+
+
 def test_jitter_makes_a_pause_longer_but_not_beyond_the_cap() -> None:
     backoff = Backoff(rng=random.Random(3))
     for number, plain in enumerate([1, 2, 4, 8], 1):
