@@ -267,10 +267,12 @@ def _own(options: Mapping[str, Any]) -> Given:
 
     A module's `node` is the node of a VM, not a setting of the connection.
     """
-    aliased = [alias for alias in ALIASES if not _is_unset(options.get(alias))]
-    named = {ALIASES[alias]: options[alias] for alias in reversed(aliased)}
-    named = {**_given(named, "option"), **_given(options, "option")}
-    return {name: value for name, value in named.items() if name != "node"}
+    named = _given(options, "option")
+    for alias, name in ALIASES.items():
+        if not _is_unset(options.get(alias)):
+            named.setdefault(name, (options[alias], f"option {name}"))
+    named.pop("node", None)
+    return named
 
 
 def _environment(environ: Mapping[str, str]) -> Given:

@@ -73,6 +73,7 @@ class NoNotes:
         """Keep no note."""
 
 
+@dataclass(frozen=True)
 class TaskWaiter:
     """Waits for tasks by polling them.
 
@@ -80,20 +81,11 @@ class TaskWaiter:
     sent again. If several tasks are awaited, `task_poller` is asked first.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        *,
-        outage: float = OUTAGE,
-        progress: Progress | None = None,
-        task_poller: TaskPoller | None = None,
-        notes: Notes | None = None,
-    ) -> None:
-        self._reader = reader
-        self._outage = outage
-        self._progress = progress
-        self._task_poller = task_poller
-        self._notes = notes or NoNotes()
+    reader: Reader
+    outage: float = OUTAGE
+    progress: Progress | None = None
+    task_poller: TaskPoller | None = None
+    notes: Notes = NoNotes()
 
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
@@ -104,56 +96,58 @@ class TaskWaiter:
         log, or TaskTimeout after `timeout` seconds.
         """
         task = parse_upid(upid)
-        one = _Wait(task, timeout, attempted, progress or self._progress)
-        self._notes.began(task.text)
-        if self._task_poller is None:
-            return self._follow(one)
-        self._task_poller.joins(task)
+        progress = progress or self.progress
+        self.notes.began(task.text)
+        if self.task_poller is None:
+            return self._follow(task, timeout, attempted, progress)
+        self.task_poller.joins(task)
         try:
-            return self._follow(one)
+            return self._follow(task, timeout, attempted, progress)
         finally:
-            self._task_poller.leaves(task)
+            self.task_poller.leaves(task)
 
-    def _follow(self, one: _Wait) -> TaskResult:
-        clock = self._reader.clock
-        outage = TimeBudget(clock, self._outage, first=0.5, factor=2.0, cap=10.0)
+    def _follow(
+        self, task: Upid, timeout: float, attempted: str, progress: Progress | None
+    ) -> TaskResult:
+        clock = self.reader.clock
+        outage = TimeBudget(clock, self.outage, first=0.5, factor=2.0, cap=10.0)
         began = clock.monotonic()
         while True:
             try:
-                status = self._status(one.task)
+                status = self._status(task)
                 outage.reset()
             except (NetworkError, Locked) as error:
-                is_over = clock.monotonic() - began >= one.timeout or not error.retryable
+                is_over = clock.monotonic() - began >= timeout or not error.retryable
                 if is_over or not outage.again():
-                    raise _out_of_sight(error, one.task, one.attempted) from error
+                    raise _out_of_sight(error, task, attempted) from error
                 continue
             except NotFound as error:
-                attempted = one.attempted or error.attempted
-                raise error.on(attempted=attempted, upid=one.task.text) from error
+                raise error.on(attempted=attempted or error.attempted, upid=task.text) from error
             except FleetError as error:
-                raise _out_of_sight(error, one.task, one.attempted) from error
+                raise _out_of_sight(error, task, attempted) from error
             waited = clock.monotonic() - began
             if status.get("status") == "stopped":
                 exitstatus = str(status.get("exitstatus") or "")
-                self._notes.ended(one.task.text)
+                self.notes.ended(task.text)
                 log: list[str] = []
                 if exitstatus != _WELL:
-                    log = task_log(self._reader, one.task.text)
-                return _result_of(one.task, exitstatus, log, one.attempted)
-            if one.progress is not None:
-                one.progress(one.task.text, waited, str(status.get("status") or ""))
-            if waited >= one.timeout:
-                raise _still_runs(one.task, one.timeout, one.attempted)
-            clock.sleep(min(_pause(waited), max(0.0, one.timeout - waited)))
+                    log = task_log(self.reader, task.text)
+                return _result_of(task, exitstatus, log, attempted)
+            if progress is not None:
+                progress(task.text, waited, str(status.get("status") or ""))
+            if waited >= timeout:
+                raise _still_runs(task, timeout, attempted)
+            clock.sleep(min(_pause(waited), max(0.0, timeout - waited)))
 
     def _status(self, task: Upid) -> dict[str, Any]:
         """Return the status of a task from PVE, or as running if its node lists it as running."""
-        if self._task_poller is not None and self._task_poller.still_runs(task):
+        if self.task_poller is not None and self.task_poller.still_runs(task):
             return {"status": "running"}
         path = ("nodes", task.node, "tasks", task.text, "status")
-        return self._reader.get(*path, tries=1) or {}
+        return self.reader.get(*path, tries=1) or {}
 
 
+@dataclass(frozen=True)
 class Tasks:
     """Starts tasks and waits for them.
 
@@ -161,39 +155,28 @@ class Tasks:
     `lock_timeout` seconds.
     """
 
-    def __init__(self, sender: Sender, waiter: Waiter, clock: Clock, lock_timeout: float) -> None:
-        self._sender = sender
-        self._waiter = waiter
-        self._clock = clock
-        self._lock_timeout = lock_timeout
+    sender: Sender
+    waiter: Waiter
+    clock: Clock
+    lock_timeout: float
 
     def run(self, request: Request, timeout: float) -> TaskResult:
         """Return the result of the task; if there is no task (some versions answer null), at once.
 
         `timeout` is in seconds. Raises FleetError.
         """
-        budget = TimeBudget(self._clock, self._lock_timeout)
+        budget = TimeBudget(self.clock, self.lock_timeout)
         request = replace(request, lock_budget=budget)
         while True:
-            answer = self._sender.send(request)
+            answer = self.sender.send(request)
             if not is_upid(answer):
                 return TaskResult("", "", "", _WELL)
             try:
-                return self._waiter.wait(answer, timeout, request.attempted)
+                return self.waiter.wait(answer, timeout, request.attempted)
             except Locked as error:
                 if not budget.again():
                     failed = request.of_try(budget.tries).failure(error)
-                    raise with_holder(self._sender, request, failed) from error
-
-
-@dataclass(frozen=True)
-class _Wait:
-    """One task to wait for, for `timeout` seconds."""
-
-    task: Upid
-    timeout: float
-    attempted: str
-    progress: Progress | None
+                    raise with_holder(self.sender, request, failed) from error
 
 
 def _pause(waited: float) -> float:

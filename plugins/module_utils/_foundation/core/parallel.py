@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -234,9 +235,6 @@ def within_limits(
             finally:
                 limiter.leave(resources)
 
-    try:
+    with closing(limiter):
         all_at_once(worker, min(limits.all or len(items), len(items)))
-    except BaseException:
-        limiter.close()
-        raise
     return [outcomes[at] for at in range(len(items))]

@@ -31,21 +31,19 @@ class Backoff:
         return min(self.cap, plain * (1 + self.jitter * self.rng.random()))
 
 
+@dataclass
 class NetworkBudget:
     """A span of time in seconds that starts with the first `again`, with growing pauses.
 
-    The number of tries is limited too if it is set.
+    `limit` is the maximum of tries, if any.
     """
 
-    def __init__(
-        self, clock: Clock, backoff: Backoff, seconds: float, tries: int | None = None
-    ) -> None:
-        self._clock = clock
-        self._backoff = backoff
-        self._seconds = seconds
-        self._limit = tries
-        self._end: float | None = None
-        self.tries = 1
+    clock: Clock
+    backoff: Backoff
+    seconds: float
+    limit: int | None = None
+    tries: int = field(default=1, init=False)
+    _end: float | None = field(default=None, init=False)
 
     def again(self, maximum: int | None = None) -> bool:
         """Wait and return True, or return False if time or tries are used up.
@@ -53,61 +51,53 @@ class NetworkBudget:
         `maximum` limits the tries for this failure; a number of tries in the settings replaces it.
         The last pause is cut to the remaining time.
         """
-        limit = maximum if self._limit is None else self._limit
+        limit = maximum if self.limit is None else self.limit
         if limit is not None and self.tries >= limit:
             return False
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if self._end is None:
-            self._end = now + self._seconds
+            self._end = now + self.seconds
         remaining = self._end - now
         if remaining <= 0:
             return False
-        self._clock.sleep(min(self._backoff.pause(self.tries), remaining))
+        self.clock.sleep(min(self.backoff.pause(self.tries), remaining))
         self.tries += 1
         return True
 
 
+@dataclass
 class TimeBudget:
-    """A span of time in seconds that starts with the first `again`, with pauses that grow up to
-    `cap`.
+    """A span of time in seconds that starts with the first `again`, with pauses that grow from
+    `first` up to `cap`.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        seconds: float,
-        *,
-        first: float = 0.5,
-        factor: float = 1.5,
-        cap: float = 5.0,
-    ) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._first = first
-        self._factor = factor
-        self._cap = cap
-        self._pause = first
-        self._end: float | None = None
-        self.tries = 1
+    clock: Clock
+    seconds: float
+    first: float = 0.5
+    factor: float = 1.5
+    cap: float = 5.0
+    tries: int = field(default=1, init=False)
+    _pause: float = field(default=0.0, init=False)  # the last one
+    _end: float | None = field(default=None, init=False)
 
     def again(self) -> bool:
         """Wait and return True, or return False if the time is used up.
 
         The last pause is cut to the remaining time.
         """
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if self._end is None:
-            self._end = now + self._seconds
+            self._end = now + self.seconds
         remaining = self._end - now
         if remaining <= 0:
             return False
-        self._clock.sleep(min(self._pause, remaining))
-        self._pause = min(self._cap, self._pause * self._factor)
+        self._pause = min(self.cap, self._pause * self.factor) if self._pause else self.first
+        self.clock.sleep(min(self._pause, remaining))
         self.tries += 1
         return True
 
     def reset(self) -> None:
         """Start a new span of time, after a success."""
         self._end = None
-        self._pause = self._first
+        self._pause = 0.0
         self.tries = 1

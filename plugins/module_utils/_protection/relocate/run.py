@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -202,12 +203,9 @@ def _execute(context: MoveContext, moves: Sequence[Relocation]) -> list[tuple[Ac
             one.end_transfer()
 
     outcomes: list[tuple[Actual, MoveOutcome]] = []
-    for group in in_groups({index: _order(one.guest)[0] for index, one in enumerate(moves)}):
-        try:
+    with closing(limiter):
+        for group in in_groups({index: _order(one.guest)[0] for index, one in enumerate(moves)}):
             outcomes += side_by_side(move, [moves[index] for index in group], limits.all)
-        except BaseException:
-            limiter.close()
-            raise
     return outcomes
 
 

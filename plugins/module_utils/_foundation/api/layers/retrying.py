@@ -32,6 +32,7 @@ _UNCONFIRMED = (ApiError, AuthenticationError, NetworkError, PermissionDenied)
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
 
+@dataclass(frozen=True)
 class RetryingLayer:
     """Repeats reads freely, and a write only when it certainly did not happen.
 
@@ -39,45 +40,38 @@ class RetryingLayer:
     `confirm` found that it did not happen.
     """
 
-    def __init__(
-        self, below: Transport, connection: ConnectionSettings, clock: Clock, rng: random.Random
-    ) -> None:
-        self._below = below
-        self._connection = connection
-        self._clock = clock
-        self._rng = rng
+    below: Transport
+    connection: ConnectionSettings
+    clock: Clock
+    rng: random.Random
 
     def send(self, request: Request) -> Any:
         """Return `data` of the answer. Raises FleetError, with the number of tries."""
-        budgets = self._budgets(request)
-        if request.method == "GET":
-            return self._read(request, budgets)
-        return self._write(request, budgets)
-
-    def _budgets(self, request: Request) -> _Budgets:
         tries = request.tries
         if tries is None:
-            tries = self._connection.retries
+            tries = self.connection.retries
         network = NetworkBudget(
-            self._clock, Backoff(rng=self._rng), self._connection.retry_timeout, tries
+            self.clock, Backoff(rng=self.rng), self.connection.retry_timeout, tries
         )
         locked = request.lock_budget
         if locked is None:
-            locked = TimeBudget(self._clock, self._connection.lock_timeout)
-        return _Budgets(network, locked)
+            locked = TimeBudget(self.clock, self.connection.lock_timeout)
+        if request.method == "GET":
+            return self._read(request, network, locked)
+        return self._write(request, network, locked)
 
-    def _read(self, request: Request, budgets: _Budgets) -> Any:
+    def _read(self, request: Request, network: NetworkBudget, locked: TimeBudget) -> Any:
         while True:
-            attempt = request.of_try(budgets.tries)
+            attempt = request.of_try(network.tries + locked.tries - 1)
             try:
-                return self._below.send(attempt)
+                return self.below.send(attempt)
             except FleetError as error:
                 # A caller that allows one try wants an answer soon: it does not wait for a lock.
                 is_final = request.tries == 1 or not error.retryable
-                if is_final or not self._wait(error, budgets):
+                if is_final or not self._wait(error, network, locked):
                     raise with_holder(self, attempt, attempt.failure(error)) from error
 
-    def _write(self, request: Request, budgets: _Budgets) -> Any:
+    def _write(self, request: Request, network: NetworkBudget, locked: TimeBudget) -> Any:
         number = 0
         while True:
             number += 1
@@ -85,22 +79,24 @@ class RetryingLayer:
                 request.again()
             attempt = request.of_try(number)
             try:
-                return self._below.send(attempt)
+                return self.below.send(attempt)
             except Locked as error:
-                if not budgets.locked.again():
+                if not locked.again():
                     raise with_holder(self, attempt, attempt.failure(error)) from error
             except NetworkError as error:
-                found = self._after_lost_answer(attempt, error, budgets)
+                found = self._after_lost_answer(attempt, error, network, locked)
                 if found is not None:
                     return found
             except FleetError as error:
                 raise attempt.failure(error) from error
 
-    def _after_lost_answer(self, request: Request, error: NetworkError, budgets: _Budgets) -> Any:
+    def _after_lost_answer(
+        self, request: Request, error: NetworkError, network: NetworkBudget, locked: TimeBudget
+    ) -> Any:
         """Return the result of the write, or None if it must be sent again; otherwise raise the
         failure.
         """
-        again = error.retryable and self._wait(error, budgets)
+        again = error.retryable and self._wait(error, network, locked)
         if error.dispatched is not False:
             found = _confirm(request, error)
             if found is not None:
@@ -109,30 +105,17 @@ class RetryingLayer:
             raise request.failure(error) from error
         return None
 
-    def _wait(self, error: FleetError, budgets: _Budgets) -> bool:
+    def _wait(self, error: FleetError, network: NetworkBudget, locked: TimeBudget) -> bool:
         """Pause and return True, or return False if the budget for this failure is used up."""
         if isinstance(error, Locked):
-            return budgets.locked.again()
+            return locked.again()
         if not isinstance(error, NetworkError):
             return False
         if error.dispatched is not False:
-            return budgets.network.again()
-        if error.status is None and self._below.has_answered:
-            return budgets.network.again()
-        return budgets.network.again(CONNECT_TRIES)
-
-
-@dataclass(frozen=True)
-class _Budgets:
-    """The remaining tries and the remaining time of one request."""
-
-    network: NetworkBudget
-    locked: TimeBudget
-
-    @property
-    def tries(self) -> int:
-        """Attempt number, counting the retries of both budgets."""
-        return self.network.tries + self.locked.tries - 1
+            return network.again()
+        if error.status is None and self.below.has_answered:
+            return network.again()
+        return network.again(CONNECT_TRIES)
 
 
 def _confirm(request: Request, failure: FleetError) -> Any:
