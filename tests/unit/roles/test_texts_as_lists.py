@@ -11,7 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from ansible_collections.pve.fleet.plugins.filter.listed import listed
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.generated.variables import (
     FAMILIES,
 )
@@ -40,8 +44,8 @@ def _converts(line: str, name: str) -> bool:
     """Return whether an expression makes a list of a text first."""
     if name == "status_sort":
         return True  # the filter that gets it converts its arguments
-    is_converted = f"[{name}" in line and "map('split', ',')" in line
-    return is_converted or f"{name} is string" in line
+    is_converted = re.search(rf"\b{name}(?: \| default\(.*\))? \| pve\.fleet\.listed", line)
+    return bool(is_converted) or f"{name} is string" in line
 
 
 def _wrong_uses(text: str) -> Iterator[str]:
@@ -64,3 +68,16 @@ def test_no_expression_reads_the_letters_of_a_text() -> None:
         if (wrong := list(_wrong_uses(file.read_text(encoding="utf-8"))))
     }
     assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "items"),
+    [
+        ("ceph", ["ceph"]),
+        ("ceph, nfs,", ["ceph", "nfs"]),
+        (["a,b", ["c"], None, "", 5], ["a", "b", "c", "5"]),
+        (None, []),
+    ],
+)
+def test_a_text_becomes_the_list_that_a_module_reads(given: Any, items: list[str]) -> None:
+    assert listed(given) == items
