@@ -65,9 +65,7 @@ class ContainerKind(Kind):
     is_privileged = staticmethod(is_privileged)
     waits_for_stop = staticmethod(waits_for_stop)
     addresses_in = staticmethod(configured_addresses)
-
-    def format_value(self, key: str, config: Mapping[str, str]) -> Any:
-        return format_value(key, config)
+    format_value = staticmethod(format_value)
 
     def parse_nic(self, key: str, text: str) -> Mapping[str, str]:
         return parse(text, {})

@@ -65,6 +65,8 @@ class VmKind(Kind):
     addresses_in = staticmethod(cloud_init_addresses)
     memory_volume = staticmethod(state_volume)
     figures_of = staticmethod(figures_of)
+    format_value = staticmethod(format_value)
+    parse_nic = staticmethod(parse_option)
 
     def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
         return {slot: drive for slot, drive in drives(config).items() if is_disk(drive)}
@@ -83,12 +85,6 @@ class VmKind(Kind):
             for slot, disk in self.disks_in(config).items()
             if disk.get("backup") == "0" or (slot == "efidisk0" and not has_ovmf)
         )
-
-    def format_value(self, key: str, config: Mapping[str, str]) -> Any:
-        return format_value(key, config[key])
-
-    def parse_nic(self, key: str, text: str) -> Mapping[str, str]:
-        return parse_option(key, text)
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
         found = {}

@@ -185,8 +185,9 @@ HIDDEN = frozenset(
 _OF_VOLUME = frozenset(("file", "size", "format", "import-from"))
 
 
-def format_value(key: str, text: str) -> Any:
-    """Return one option's value as plain data."""
+def format_value(key: str, config: Mapping[str, str]) -> Any:
+    """Return the value of an option of a configuration as plain data."""
+    text = config[key]
     if key in _FORMATTERS:
         return _FORMATTERS[key](text)
     if VOLUME.match(key):
