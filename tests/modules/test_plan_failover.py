@@ -1,10 +1,14 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Approved plans of module failover: the guests, archives, VMIDs and nodes of the plan come up."""
+"""Approved plans of module failover: the guests, archives, VMIDs and nodes of the plan come up. A
+guest that changed behind the plan is refused, and the others come up.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +75,7 @@ def test_a_newer_archive_is_refused_and_the_other_guest_comes_up(
     vienna: Lab, munich: Lab, place: str, web: dict[str, Any], given: dict[str, Any]
 ) -> None:
     plan(munich, place, given)
-    back_up(vienna, web)
-    share_archives(vienna.simulator, munich.simulator)
+    back_up_again(vienna, munich, web["vmid"])
     result = munich.run("failover", apply_plan=place, **given)
     assert result["failed"]
     rows = {row["name"]: row for row in result["guests"]}
@@ -86,7 +89,7 @@ def test_check_mode_shows_every_difference_of_a_plan(
     vienna: Lab, munich: Lab, place: str, web: dict[str, Any], given: dict[str, Any]
 ) -> None:
     plan(munich, place, given)
-    back_up(vienna, web)
+    back_up_again(vienna, munich, web["vmid"])
     back_up(vienna, vienna.run("container_info", name="box")["containers"][0])
     share_archives(vienna.simulator, munich.simulator)
     munich.simulator.reset_log()
@@ -131,3 +134,88 @@ def test_a_vmid_that_was_taken_is_refused(munich: Lab, place: str, given: dict[s
     assert refused["failed"]
     assert written(munich) <= approved_requests(place)
     assert munich.vm(name="other")["vm"]["vmid"] == planned["guests"][1]["new_vmid"]
+
+
+def remove_archive(_vienna: Lab, munich: Lab, vmid: int) -> None:
+    for row in munich.client.get("nodes", "pve1", "storage", "nas", "content"):
+        if f"-{vmid}-" in row["volid"]:
+            path = ("nodes", "pve1", "storage", "nas", "content", row["volid"])
+            munich.client.task("DELETE", *path)
+
+
+def back_up_again(vienna: Lab, munich: Lab, vmid: int) -> None:
+    time.sleep(1.1)  # the name of an archive has its second
+    (node,) = [row["node"] for row in vienna.simulator.ask("GET", "/vms") if row["vmid"] == vmid]
+    back_up(vienna, {"vmid": vmid, "node": node})
+    share_archives(vienna.simulator, munich.simulator)
+
+
+def create(munich: Lab, vmid: int, **values: Any) -> None:
+    given = {"name": "web", "tags": "tenant_acme", "scsi0": "ceph:1", **values}
+    munich.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": vmid, **given})
+
+
+def recover_by_hand(munich: Lab, vmid: int) -> None:
+    """Restore the guest of the plan from its archive, as a person would."""
+    volumes = munich.client.get("nodes", "pve1", "storage", "nas", "content", vmid=vmid)
+    data = {"vmid": vmid, "archive": volumes[0]["volid"], "storage": "ceph", "pool": "acme"}
+    munich.client.task("POST", "nodes", "pve1", "qemu", data=data)
+
+
+# What changes behind the plan of VM `web`, and whether that refuses it.
+CHANGES: dict[str, tuple[Callable[[Lab, Lab, int], Any], bool]] = {
+    "newer archive": (back_up_again, True),
+    "archive removed": (remove_archive, True),
+    "VMID taken": (lambda _vienna, munich, vmid: create(munich, vmid, name="other"), True),
+    "VMID taken by another tenant": (
+        lambda _vienna, munich, vmid: create(munich, vmid, tags="tenant_globex"),
+        True,
+    ),
+    "created by hand": (lambda _vienna, munich, vmid: create(munich, vmid), True),
+    "created elsewhere": (lambda _vienna, munich, vmid: create(munich, vmid + 5000), True),
+    "recovered by hand": (lambda _vienna, munich, vmid: recover_by_hand(munich, vmid), True),
+    "storage": (
+        lambda _vienna, munich, _vmid: munich.client.write("DELETE", "storage", "ceph"),
+        True,
+    ),
+    "storage disabled": (
+        lambda _vienna, munich, _vmid: munich.client.write(
+            "PUT", "storage", "ceph", data={"disable": 1}
+        ),
+        True,
+    ),
+    "archive protected": (
+        lambda _vienna, munich, vmid: munich.client.write(
+            "PUT",
+            *("nodes", "pve1", "storage", "nas", "content"),
+            munich.client.get("nodes", "pve1", "storage", "nas", "content", vmid=vmid)[0]["volid"],
+            data={"protected": 1},
+        ),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_guest_that_changed_is_refused_and_the_other_comes_up(
+    vienna: Lab, munich: Lab, place: str, web: dict[str, Any], given: dict[str, Any], name: str
+) -> None:
+    change, is_refused = CHANGES[name]
+    planned = plan(munich, place, given)
+    (vmid,) = [row["new_vmid"] for row in planned["guests"] if row["name"] == "web"]
+    change(vienna, munich, vmid)
+    for number in range(2):
+        munich.simulator.reset_log()
+        foreseen = munich.run("failover", check=True, apply_plan=place, **given)
+        assert munich.simulator.writes() == []
+        result = munich.run("failover", apply_plan=place, **given)
+        assert written(munich) <= approved_requests(place)
+        outcomes = {row["name"]: row["outcome"] for row in result["guests"]}
+        assert outcomes["box"] == ("unchanged" if number else "up"), result["msg"]
+        for found in (foreseen, result):
+            assert found.get("failed", False) == is_refused, found
+            if is_refused:
+                assert "web" in found["msg"]
+        if is_refused:
+            assert outcomes.get("web", "failed") == "failed"
+        assert result["changed"] == (number == 0)

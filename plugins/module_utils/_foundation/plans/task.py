@@ -31,6 +31,8 @@ from .scope import require_no_repetition, require_same_choices
 from .signature import require_signed, sign
 
 _DAY = 24 * 3600
+# The modules whose failure in check mode does not have the differences that the plan book has noted.
+_NOTES = ("failover", "relocate")
 _MAX_BYTES = 64 << 20
 
 
@@ -94,10 +96,8 @@ class TaskPlans:
             rows = [PlanLine(FAILED, key, f"not changed: {one.cause}") for key, one in lost.items()]
             values = {**result.values, "report": with_lines(report, change_lines(rows))}
             result = replace(result, values=values)
-        refused = [
-            *(foreseen if self.check_mode and result.failure is None else ()),
-            *lost.values(),
-        ]
+        is_noted = result.failure is None or self.task in _NOTES
+        refused = [*(foreseen if self.check_mode and is_noted else ()), *lost.values()]
         if not refused:
             return result
         failure = all_refusals(refused)

@@ -78,7 +78,8 @@ def context_of(
 def empty_result(one: PlannedRecovery) -> CopyResult:
     """Return the result of a guest before its first step (pure)."""
     chosen = one.incoming.chosen
-    return CopyResult(CopyOrder(one.incoming.vmid, chosen.archive.volume), chosen)
+    order = CopyOrder(one.incoming.vmid, chosen.archive.volume)
+    return CopyResult(order, chosen, error=one.refusal)
 
 
 def bring_up_guests(failover: FailoverContext, plan: FailoverPlan) -> FailoverResult:
@@ -132,6 +133,8 @@ def _act(failover: FailoverContext, one: PlannedRecovery, result: CopyResult) ->
     """Restore or start a guest, and wait until it is up. Raises FleetError."""
     context, incoming = failover.context, one.incoming
     result.guest = {"vmid": one.vmid, "node": one.node, "name": one.name}
+    if one.refusal is not None:
+        raise one.refusal
     if one.action == KEEP:
         return
     if one.action == START and one.plan is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.layers.caching import CachingReader
-from ...._foundation.core.errors import FleetError, NotFound
+from ...._foundation.core.errors import Conflict, FleetError, NotFound
 from ...._foundation.core.failures.problems import RefusalWords, require_none
 from ...._foundation.core.formatting import first_of
 from ...._foundation.spec.fleet import with_defaults
@@ -54,7 +54,8 @@ WORDS = RefusalWords(
 @dataclass(frozen=True)
 class PlannedRecovery:
     """A guest with its action, its place at this site, and the summaries of its steps. `plan` is
-    the plan that restores it, or starts a guest that an earlier run restored.
+    the plan that restores it, or starts a guest that an earlier run restored. `refusal` is why a
+    guest of an approved plan does not come up with the others.
     """
 
     incoming: RecoveredGuest
@@ -64,6 +65,7 @@ class PlannedRecovery:
     name: str
     steps: tuple[str, ...] = ()
     plan: GuestPlan[Any] | None = None
+    refusal: FleetError | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ def plan_failover(
     problems += odd
     for incoming, own in known:
         one, found = _plan_guest(reader, view, desired, incoming, own, check_mode=check_mode)
+        if found and client.plan_book.digest:
+            one, found = _refused(incoming, found), []
         problems += found
         guests += [one] if one is not None else []
     if desired.rehearsal and not problems:
@@ -112,6 +116,18 @@ def plan_failover(
     steps = [removal_summary(VM, row.vmid, row.node) for row in site.orphans]
     steps += [step for one in guests for step in one.steps]
     return FailoverPlan(tuple(guests), chosen, tuple(steps))
+
+
+def _refused(incoming: RestoredGuest, problems: Sequence[str]) -> PlannedRecovery:
+    """Return a guest of an approved plan that does not come up; the others do (pure)."""
+    refusal = Conflict(
+        attempted=f"{incoming.label} was not brought up",
+        answer="; ".join(problems),
+        next_step="Plan again, and have the new plan approved",
+        reason="not the approved plan",
+    )
+    name = incoming.chosen.name
+    return PlannedRecovery(incoming, KEEP, incoming.vmid, "", name, refusal=refusal)
 
 
 def _require_exclusion(desired: DesiredFailover, site: RecoverySite, chosen: ChosenGuests) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...._foundation.core.errors import FleetError
 from ...._foundation.core.failures.several import FailedGuest, failure_of_several
 from ...._foundation.core.result import Result
 from ...._foundation.core.texts.plan_lines import (
@@ -36,11 +37,15 @@ def preview(desired: DesiredFailover, plan: FailoverPlan, context: DrillContext)
     rows: list[dict[str, Any]] = []
     for one in plan.guests:
         row = _row(one, empty_result(one), context)
-        outcome = UNCHANGED if one.action == KEEP else PLANNED
         place = {"new_vmid": one.vmid, "new_name": one.name, "node": one.node}
+        if one.refusal is not None:
+            outcome = FAILED
+        else:
+            outcome = UNCHANGED if one.action == KEEP else PLANNED
         rows.append({**row, **place, "outcome": outcome})
     values = _values(desired, plan, context, rows, check_mode=True)
-    return Result(bool(plan.steps), values, _diff(plan), _warnings(plan))
+    failure = _failure([(one, one.refusal) for one in plan.guests])
+    return Result(bool(plan.steps), values, _diff(plan), _warnings(plan), failure=failure)
 
 
 def report(
@@ -51,14 +56,11 @@ def report(
     seconds: float,
 ) -> Result:
     """Return the result of a run that took these seconds, with the failure of failed guests."""
-    rows: list[dict[str, Any]] = []
-    failures: list[FailedGuest] = []
-    for one, guest in result.guests:
-        rows.append({**_row(one, guest, context), "outcome": _outcome(one, guest)})
-        if guest.error is not None:
-            failures.append(FailedGuest(one.incoming.label, guest.error))
-    labels = [one.incoming.label for one, _guest in result.guests]
-    failure = failure_of_several(failures, labels) if failures else None
+    rows = [
+        {**_row(one, guest, context), "outcome": _outcome(one, guest)}
+        for one, guest in result.guests
+    ]
+    failure = _failure([(one, guest.error) for one, guest in result.guests])
     values = _values(desired, plan, context, rows, check_mode=False)
     age = values["recovery_point"]
     oldest = "" if age is None else f", the oldest data is {age} s old"
@@ -66,6 +68,15 @@ def report(
     values |= {"done": result.done, "recovery_time": round(seconds)}
     values["report"] = with_lines(values["report"], times)
     return Result(bool(result.done), values, _diff(plan), _warnings(plan), failure=failure)
+
+
+def _failure(guests: Sequence[tuple[PlannedRecovery, FleetError | None]]) -> FleetError | None:
+    """Return the error of the guests that failed, None if none did."""
+    labels = [one.incoming.label for one, _error in guests]
+    failures = [
+        FailedGuest(one.incoming.label, error) for one, error in guests if error is not None
+    ]
+    return failure_of_several(failures, labels) if failures else None
 
 
 def _row(one: PlannedRecovery, result: CopyResult, context: DrillContext) -> dict[str, Any]:
