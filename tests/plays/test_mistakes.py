@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +288,9 @@ SNAPSHOT = {"snapshot_policy_tenant": "acme", "snapshot_policy_name": "s1"}
 IMAGE = {"image_name": "golden", "image_url": "http://127.0.0.1:9/golden.qcow2"}
 VERSION = {**IMAGE, "image_version": "1", "image_nodes": ["pve1"], "image_storages": ["ceph"]}
 ESTATE = {"tenants": {"acme": {}}, "provision_vms": [{"name": "web1", "tenant": "acme"}]}
+RELOCATE = {"relocate_to_site": "munich"}
+MOVE_ALL = {**RELOCATE, "relocate_tenant": "acme"}
+REPORT = {"report_directory": "DIRECTORY"}
 # A variable of a playbook or role that names something, the variables beside it, and the hint.
 NAMES_NOTHING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("export", {"export_tenant": "acne"}, {"export_directory": "."}, "acme"),
@@ -346,20 +351,66 @@ NAMES_NOTHING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("replace_images", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
     ("deprovision", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
     ("drift", {"provision_tenants": ["acne"]}, ESTATE, "acme"),
+    ("relocate", {"relocate_vms": ["wbe1"]}, RELOCATE, "web1"),
+    ("relocate", {"relocate_exclude": ["wbe1"]}, MOVE_ALL, "web1"),
+    (
+        "relocate",
+        {"relocate_confirm": ["wbe1"]},
+        {**MOVE_ALL, "relocate_state": "returned"},
+        "web1",
+    ),
+    ("relocate", {"relocate_tenant": "acne"}, RELOCATE, "acme"),
+    ("relocate", {"relocate_tags": ["wbe"]}, MOVE_ALL, "web"),
+    ("relocate", {"relocate_node": "pve11"}, MOVE_ALL, "pve1"),
+    ("relocate", {"relocate_storage": "cehp"}, MOVE_ALL, "ceph"),
+    ("relocate", {"relocate_storage_map": {"local-lvm": "cehp"}}, MOVE_ALL, "ceph"),
+    ("relocate", {"relocate_storage_map": {"lcoal-lvm": "ceph"}}, MOVE_ALL, "local-lvm"),
+    ("relocate", {"relocate_networks": {"vmbr0": "vmbr00"}}, MOVE_ALL, "vmbr0"),
+    ("relocate", {"relocate_networks": {"vmbr00": "vmbr1"}}, MOVE_ALL, "vmbr0"),
+    ("relocate", {"relocate_pools": {"acme": "acne"}}, MOVE_ALL, "acme"),
+    ("relocate", {"relocate_pools": {"acne": "acme"}}, MOVE_ALL, "acme"),
+    ("relocate", {"relocate_archive_storage": "lcoal"}, MOVE_ALL, "local"),
+    ("relocate", {"relocate_endpoints": {"pve11": "10.0.0.1"}}, MOVE_ALL, "pve1"),
+    ("relocate", {"relocate_replication_targets": {"pve1": "pve11"}}, MOVE_ALL, "pve1"),
+    ("relocate", {"relocate_replication_targets": {"pve11": "pve1"}}, MOVE_ALL, "pve1"),
+    ("relocate", {"relocate_site": "munihc"}, MOVE_ALL, "munich"),
+    ("relocate", {"relocate_to_site": "munihc"}, MOVE_ALL, "munich"),
+    ("failover", {"failover_from_site": "munihc"}, FAILOVER, "munich"),
+    ("status", {"status_sites": ["munihc"]}, {}, "munich"),
+    ("report", {"report_sites": ["munihc"]}, REPORT, "munich"),
+    ("report", {"report_placement": {"exclude": ["pve11"]}}, REPORT, "pve1"),
+    ("drift", {"provision_drift_sites": ["munihc"]}, ESTATE, "munich"),
+    ("cluster", {"cluster_sites": ["munihc"]}, {"cluster_pools": [{"name": "acme"}]}, "munich"),
+    ("cluster", {"cluster_nodes": [{"node": "pve11", "description": "x"}]}, {}, "pve1"),
+    ("cluster", {"cluster_pools": [{"name": "p1", "storages": ["cehp"]}]}, {}, "ceph"),
+    ("maintenance", {"maintenance_nodes": "pve11"}, {}, "pve1"),
+    ("maintenance", {"maintenance_sites": "munihc"}, {}, "none"),
+    ("maintenance", {"maintenance_placement": {"exclude": ["pve11"]}}, {}, "pve1"),
+    ("maintenance", {"maintenance_tenant_windows": {"acne": "22:00-23:00"}}, {}, "acme"),
+    ("rebalance", {"rebalance_tenant_windows": {"acne": "22:00-23:00"}}, {}, "acme"),
+    ("preflight", {"preflight_nodes": ["pve11"]}, {}, "pve1"),
+    ("preflight", {"preflight_pool": "acne"}, {}, "acme"),
+    ("preflight", {"preflight_bridges": ["vmbr00"]}, {}, "vmbr0"),
+    ("preflight", {"preflight_storages": [{"name": "cehp"}]}, {}, "ceph"),
+    ("preflight", {"preflight_vms": ["wbe1"]}, {}, "web1"),
+    ("preflight", {"preflight_templates": ["debian-31"]}, {}, "debian-13"),
+    ("preflight", {"preflight_tenant": "acne"}, {}, "acme"),
 ]
 # Variables with such a name that the list above lacks, with the reason.
 OTHER_NAMES = {
-    r"\w+_sites?": "names of sites, see test_sites.py",
-    r"relocate_\w+": "options of module relocate, see test_unknown_names.py",
-    r"cluster_\w+": "the objects of the cluster file",
-    r"preflight_\w+": "the module returns findings",
-    r"provision_(?:vms|networks|parallel_per_\w+)": "the list itself, and numbers",
-    r"failover_(?:lost|replica)_nodes": "names of the lost site",
-    r"maintenance_(?:nodes|placement)": "hosts of the inventory, and an option of module evacuation",
-    r"report_placement": "an option of module report_info, see test_unknown_names.py",
+    r"cluster_(?:ceph_pools|storages|notification_endpoints)": "the objects of the cluster file",
+    r"(?:provision|relocate)_parallel_per_\w+": "numbers",
+    r"provision_(?:vms|networks)": "the list itself, and options of module vms",
+    r"failover_(?:lost|replica)_nodes": "reached by SSH first, see test_failover_replicas.py",
     r"export_on_nodes": "true or false",
-    r"awx_\w+": "objects of AWX",
+    r"pve_fleet_dead_site": "a choice",
+    r"tenant_confirm": "compared with tenant_name, see test_tenant_role.py",
+    r"awx_\w+": "objects of AWX, and texts for its surveys",
 }
+
+
+# The last words of variables, beside those of options.
+NAMED = re.compile(rf"{NAMING.pattern}|_(?:sites?|tenant_windows|confirm|endpoints|targets)$")
 
 
 def test_every_variable_that_seems_to_name_something_is_tried() -> None:
@@ -367,13 +418,58 @@ def test_every_variable_that_seems_to_name_something_is_tried() -> None:
     known = {name for family in FAMILIES.values() for name in family.variables}
     missing = []
     for name in sorted(known - tried):
-        if NAMING.search(name) and not any(re.fullmatch(one, name) for one in OTHER_NAMES):
+        if NAMED.search(name) and not any(re.fullmatch(one, name) for one in OTHER_NAMES):
             missing.append(name)
     assert missing == []
 
 
 # A tag only widens nothing, so it is a warning.
-WARNED = ("export_tags", "snapshot_policy_tags")
+WARNED = ("export_tags", "snapshot_policy_tags", "relocate_tags", "preflight_tenant")
+
+
+@pytest.fixture(scope="module")
+def munich() -> Iterator[Lab]:
+    """Another site."""
+    with Lab(task_ms="default=10", lag_s=0, auth_delay_s=0) as lab:
+        yield lab
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Two sites, the first one in the environment of the player, and the nodes as an inventory."""
+
+    vienna: Lab
+    munich: Lab
+    player: Player
+
+    def variables(self, playbook: str, named: dict[str, Any]) -> dict[str, Any]:
+        """Return the connection for a variable that names a site."""
+        if playbook == "maintenance":
+            nodes: dict[str, Any] = {"hosts": dict.fromkeys(("pve1", "pve2"))}
+            nodes["vars"] = {"ansible_connection": "local"}
+            file = self.player.directory / "hosts.yml"
+            file.write_text(yaml.safe_dump({"kind_node": nodes}), encoding="utf-8")
+            self.player.environment["ANSIBLE_INVENTORY"] = str(file)
+            return {}
+        file = self.player.directory / "sites.yml"
+        labs = {"vienna": self.vienna, "munich": self.munich}
+        sites = [{"name": name, **one.connection} for name, one in labs.items()]
+        file.write_text(json.dumps({"sites": sites}, default=str))
+        if playbook == "relocate":
+            return {"relocate_connection": {"sites_file": str(file)}, "relocate_site": "vienna"}
+        if any(name.endswith(("_site", "_sites")) for name in named):
+            self.player.environment["PROXMOX_SITES_FILE"] = str(file)
+        return {}
+
+
+@pytest.fixture
+def fleet(lab: Lab, munich: Lab, player: Player) -> Fleet:
+    return Fleet(lab, munich, player)
+
+
+# A message names the most similar name, or all of them.
+LISTED = ("did you mean", "backups are:", "pools are", "online are", "the cluster has", "it has")
+HINT = "|".join((*LISTED, "the node has", "the sites"))
 
 
 @pytest.mark.parametrize(
@@ -382,25 +478,21 @@ WARNED = ("export_tags", "snapshot_policy_tags")
     ids=str,
 )
 def test_a_variable_that_names_nothing_is_refused(
-    lab: Lab,
-    player: Player,
-    playbook: str,
-    named: dict[str, Any],
-    others: dict[str, Any],
-    hint: str,
+    fleet: Fleet, playbook: str, named: dict[str, Any], others: dict[str, Any], hint: str
 ) -> None:
+    lab, player = fleet.vienna, fleet.player
     options = {"pool": "acme", "net0": "virtio,bridge=vmbr0", "scsi0": "local-lvm:1"}
     vmid = lab.make_vm("web1", tags="tenant_acme;web", **options)
     if playbook == "failover":  # whose guests are archives
         lab.call("POST", "/nodes/pve1/vzdump", vmid=vmid, storage="local")
         lab.call("DELETE", f"/nodes/pve1/qemu/{vmid}")
-    variables = json.dumps({**others, **named}).replace("DIRECTORY", str(player.directory))
+    given = {**fleet.variables(playbook, named), **others, **named}
+    variables = json.dumps(given).replace("DIRECTORY", str(player.directory))
     mark, warned = lab.mark(), any(name in named for name in WARNED)
     played = player.play(f"pve.fleet.{playbook}", "-e", variables, "--check")
-    output = played.expect(0 if warned else 2).output
-    assert re.search(
-        rf"(did you mean|backups are:|pools are|online are) '?\b{hint}\b", " ".join(output.split())
-    )
+    assert (played.status == 0) == warned, played.output
+    output = " ".join(played.output.split())
+    assert re.search(rf"({HINT}) '?\b{hint}\b", output), output
     assert not [one for one in lab.requests_since(mark) if one.is_write]
 
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -321,11 +321,17 @@ class Places:
         problems += find_losses(actual, snapshots, desired.archive_without)
         return ArchivePlace(name, there, storage=storage), problems
 
-    def find_unknown(self) -> list[str]:
-        """Return a sentence about each name of the task that names nothing at its site."""
+    def find_unknown(self, cluster: ClusterState, guests: Sequence[MovingGuest]) -> list[str]:
+        """Return a sentence about each name of the task that names nothing at its site. `cluster`
+        is the source; the bridges of its nodes are read if no guest has a name in O(networks).
+        """
         problems: list[str] = []
         here, there = origin_of(self.source), self.desired.site
-        replicas = set(self.desired.replication_targets.values()) - {""}
+        targets = self.desired.replication_targets
+        replicas = set(targets.values()) - {""}
+        prefix = self.desired.filter.owner.prefix
+        rows = (*cluster.guests, *self.cluster.guests)
+        tenants = {tenant_of(row.tags, prefix)[0] or "" for row in rows}.union(self.pools)
         # a group of Proxmox VE 8 is not read
         rules = self.facts.objects.rules if self.facts.objects.has_rules else self.desired.ha_rules
         for option, site, names, known in (
@@ -333,12 +339,28 @@ class Places:
             ("endpoints", there, set(self.desired.endpoints), self.cluster.nodes),
             ("replication_targets", there, replicas, self.cluster.nodes),
             ("ha_rules", here, set(self.desired.ha_rules), rules),
+            ("replication_targets", here, set(targets), cluster.nodes),
+            ("storage_map", here, set(self.desired.storage_map), self.facts.rows),
+            ("networks", here, set(self.desired.networks), self._bridges_of(cluster, guests)),
+            ("pools", f"{here} or {there}", set(self.desired.pools), tenants - {""}),
             ("archive_storage", here, {self.desired.archive_storage} - {""}, self.facts.rows),
         ):
             for name in sorted(names - set(known)):
                 hint = did_you_mean(name, known)
                 problems.append(f"{option}: {name} is not at site {site}{hint}")
         return problems
+
+    def _bridges_of(self, cluster: ClusterState, guests: Sequence[MovingGuest]) -> set[str]:
+        """Return the bridges of the guests; if they lack a name of the task, of the source too."""
+        actuals = [one.actual for one in guests]
+        found = {name for one in actuals for name in one.kind.bridges_in(one.target).values()}
+        if self.desired.networks.keys() <= found:
+            return found
+        bridges = KnownBridges(self.source)
+        for name, node in cluster.nodes.items():
+            if node.online:
+                bridges.try_read(name)
+        return found.union(*filter(None, bridges.by_node.values()))
 
     def _find_site_problems(self, guest: MovingGuest) -> list[str]:
         """Return the reasons that are not about one node of the target."""

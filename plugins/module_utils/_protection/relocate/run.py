@@ -101,7 +101,7 @@ def _plan(context: MoveContext) -> tuple[MoveContext, list[Relocation], int]:
     objects = {SOURCE: places.facts.objects, TARGET: places.objects}
     storages = (places.facts.rows, places.rows)
     context = replace(context, join=places.join, objects=objects, storages=storages)
-    problems = places.find_unknown()
+    problems = places.find_unknown(here, found.guests)
     guests = sorted(found.guests, key=_order)
     needing = side_by_side(lambda one: _needs_place(context, one), guests)
     if any(needing):

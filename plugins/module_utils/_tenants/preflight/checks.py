@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from ..._foundation.cluster.state import ClusterState, StorageRow, VmRow
 from ..._foundation.cluster.storages.contents import StorageContents
 from ..._foundation.cluster.storages.template_file import TemplateFile
+from ..._foundation.cluster.tenant import tenants_of
+from ..._foundation.core.arguments.options import did_you_mean
 from ..._foundation.core.errors import FleetError
 from ..._guests.kinds.words import label_of
 from ..access.needs.needs import Held, PrivilegeCheck, holds
@@ -155,7 +157,8 @@ def _storage_fault(cluster: ClusterState, name: str, node: str, content: str) ->
     """Return why a node cannot use a storage for the content, or an empty text."""
     found = cluster.storage_on(name, node)
     if found is None:
-        return "it is not there"
+        names = {row.storage for row in cluster.storages if row.node == node}
+        return f"it is not there{did_you_mean(name, names)}"
     if not found.available:
         return "it is not available"
     if content not in (ANY_CONTENT, *found.content):
@@ -188,12 +191,14 @@ def bridge_rows(
     return rows
 
 
-def vm_rows(kind: str, found: Iterable[NamedVm]) -> list[Row]:
-    """Return whether each VM or template exists. `kind` is `vm` or `template`."""
+def vm_rows(kind: str, found: Iterable[NamedVm], names: Collection[str] = ()) -> list[Row]:
+    """Return whether each VM or template exists. `kind` is `vm` or `template`, and `names` are the
+    names that exist.
+    """
     rows = []
     for name, vm, error in found:
         if vm is None:
-            reason = "nothing of that name or number is visible"
+            reason = f"nothing of that name or number is visible{did_you_mean(name, names)}"
             if error is not None:
                 reason = error.answer
             step = "Check the spelling, and that the caller has VM.Audit on it"
@@ -204,6 +209,18 @@ def vm_rows(kind: str, found: Iterable[NamedVm]) -> list[Row]:
             detail += ", not a template: it can only be cloned in full"
         rows.append(row(kind, name, PASS, detail))
     return rows
+
+
+def tenant_rows(name: str, prefix: str, cluster: ClusterState) -> list[Row]:
+    """Return a row about a tenant without a guest whose name resembles that of a tenant with guests:
+    a new tenant has none yet.
+    """
+    tags = {tag for one in cluster.guests for tag in tenants_of(one.tags, prefix)}
+    tenants = {tag[len(prefix) :] for tag in tags}
+    hint = "" if name.lower() in tenants else did_you_mean(name, tenants)
+    text = f"no guest that the caller may see has its tag{hint}"
+    step = "Check the spelling, unless the tenant is new"
+    return [row("tenant", name, FAIL, text, step, required=False)] if hint else []
 
 
 def privilege_rows(

@@ -248,9 +248,10 @@ def _checks(
     templates, cluster = _find_all(client, cluster, _given(params, "templates"), find_template)
     vms, cluster = _find_all(client, cluster, _given(params, "vms"), _find_any)
     guests, files, more = _template_files(params, client, cluster, templates)
-    rows += vm_rows("template", guests)
+    names = [one.own_name for one in cluster.guests]
+    rows += vm_rows("template", guests, [one.own_name for one in cluster.guests if one.template])
     rows += more
-    rows += vm_rows("vm", vms)
+    rows += vm_rows("vm", vms, names)
     pools = [params.get("pool"), *(one.pool for one in needs)]
     rows += [_pool_row(read, cluster, pool) for pool in dict.fromkeys(filter(None, pools))]
     subjects = replace(_subjects(params, vms, templates, files), zones=_zones(read, vnets))

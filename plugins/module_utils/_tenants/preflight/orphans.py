@@ -14,7 +14,7 @@ from ..._foundation.cluster.tenant import tenant_tag
 from ..._foundation.core import validate
 from ..._foundation.core.errors import FleetError
 from ..estate.tidy.run import find_orphaned_guests
-from .checks import FAIL, PASS, UNKNOWN, Row, row
+from .checks import FAIL, PASS, UNKNOWN, Row, row, tenant_rows
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -39,7 +39,8 @@ def find_orphans(
         reason = error.answer or error.message
         return [row("unfinished", subject, UNKNOWN, reason, step, required=False)], []
     if not found:
-        return [row("unfinished", subject, PASS, "nothing", required=False)], []
+        nothing = row("unfinished", subject, PASS, "nothing", required=False)
+        return [*tenant_rows(tenant, prefix, cluster), nothing], []
     rows: list[Row] = []
     listed: list[dict[str, Any]] = []
     for vm in found:
