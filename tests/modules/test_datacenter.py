@@ -105,6 +105,7 @@ def test_classes_that_are_refused(lab: Lab, options: dict[str, Any], text: str) 
     assert text in result["msg"]
 
 
+DATA: dict[str, Any] = {"type": "dir", "name": "data"}
 MAPPINGS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**GPU}, "map", "map is required"),
     ({**GPU, "map": [{"node": "pve1", "id": "10de:2204"}]}, "map", "node pve1 has no path"),
@@ -119,6 +120,8 @@ MAPPINGS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "has iommugroup, and a mapping of type usb has description, id, node, path",
     ),
     ({"type": "usb", "name": "key", "map": [], "mdev": True}, "mdev", "option of type pci"),
+    ({**DATA, "map": [{"node": "pve1", "path": "srv"}]}, "path", "is not an absolute path"),
+    ({**DATA, "map": [{"node": "", "path": "/srv"}]}, "map", "an entry has no node"),
 ]
 
 

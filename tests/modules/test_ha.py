@@ -138,6 +138,7 @@ RULES_REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**PLACE, "resources": [ONE]}, "nodes", "nodes is required"),
     ({**PLACE, "nodes": ["nope"], "resources": [ONE]}, "unknown node", "pve1, pve2, pve3"),
     ({**PLACE, "nodes": ["pve1:x"], "resources": [ONE]}, "nodes", "pve1:2"),
+    ({**PLACE, "nodes": ["pve1", "pve1:2"], "resources": [ONE]}, "nodes", "two priorities"),
     ({"name": "kept", "state": "absent", "tenant": "globex"}, "another tenant", "tenant globex"),
     ({"name": "kept", "type": "node-affinity", "nodes": ["pve1"]}, "fixed option", "type"),
     ({**APART, "resources": [ONE, TWO]}, "contradiction", "run on one node by rule kept"),

@@ -26,7 +26,12 @@ from ..api.settings import ConnectionSettings, misplaced_secrets, resolve, uncho
 from ..cluster.find.names import check_names, given_names, with_known_nodes
 from ..cluster.state import fetch_cluster_state
 from ..cluster.tenant import PREFIX, require_named_owners
-from ..core.arguments.options import every_refusal, hidden_values, mistaken_for_connection
+from ..core.arguments.options import (
+    every_refusal,
+    hidden_values,
+    mistaken_for_connection,
+    require_numbers,
+)
 from ..core.errors import AuthenticationError, ConfigurationError, FleetError, ValidationFailed
 from ..core.formatting import as_sentence, printable, printable_data, printable_in_json
 from ..core.result import Result
@@ -222,6 +227,7 @@ class ModuleEntry:
         warnings: tuple[str, ...] = (as_sentence(mistaken),) if mistaken else ()
         try:
             require_named_owners(arguments, given)
+            require_numbers(self.spec, arguments)
             params = {key: value for key, value in arguments.items() if key in self.spec}
             places = self._places(arguments, params, environ)
             for connection in places:

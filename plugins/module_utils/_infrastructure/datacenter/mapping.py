@@ -23,6 +23,7 @@ from .devices import precheck_devices
 TYPES = ("dir", "pci", "usb")
 _ALL = Call(("cluster", "mapping", "{type}"))
 _WORDS = {"subsystem_id": "subsystem-id"}
+_DIRECTORY = re.compile(r"/[^;,=()]*")  # pve-storage-path-in-property-string
 _DEVICE = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
 # The allowed and the required keys of an entry, by type (Mapping/PCI.pm, USB.pm, Dir.pm).
 _KEYS = {
@@ -86,9 +87,9 @@ def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
     kind = desired.keys["type"]
     for entry in desired.values.get("map", ()):
         values = dict(entry)
-        place = f"the entry of node {values.get('node', '')}"
+        place = f"the entry of node {values['node']}" if "node" in values else "an entry"
         odd = sorted(values.keys() - _KEYS[kind])
-        missing = sorted(_NEEDED[kind] - values.keys())
+        missing = sorted({*_NEEDED[kind], "node"} - values.keys())
         if odd or missing:
             answer = f"{place} has {odd[0]}" if odd else f"{place} has no {missing[0]}"
             raise ValidationFailed(
@@ -97,6 +98,9 @@ def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
                 "Correct map",
                 "map",
             )
+        if kind == "dir" and not _DIRECTORY.fullmatch(values["path"]):
+            reason = "is not an absolute path without ; , = ( )"
+            raise validate.refused("path", values["path"], reason, "Write it as /srv/data")
         if "id" in values and not _DEVICE.fullmatch(values["id"]):
             raise validate.refused(
                 "id", values["id"], "is not a vendor and a device", "Write it as 8086:10fb"

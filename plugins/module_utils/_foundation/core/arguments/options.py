@@ -41,6 +41,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "path": check_type_path,
     "str": check_type_str,
 }
+_NUMBERS = ("float", "int")
 _KINDS: Mapping[str, str] = {
     "bool": "true or false",
     "dict": "a dictionary",
@@ -128,6 +129,22 @@ def parse_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
         causes = "; ".join(checker.causes)
         raise ValidationFailed(f"{what}: {causes}", reason=checker.reason)
     return options
+
+
+def require_numbers(spec: Spec, options: Mapping[str, Any], path: str = "") -> None:
+    """Raise ValidationFailed for a boolean in the place of a number, also in nested options: Ansible
+    takes `cores: true` for 1.
+    """
+    for name, rule in spec.items():
+        value, place = options.get(name), f"{path}{name}"
+        items = value if isinstance(value, list) else [value]
+        if "int" in (rule.get("type"), rule.get("elements")):
+            wrong = next((item for item in items if isinstance(item, bool)), None)
+            if wrong is not None:
+                answer = f"{place} was refused: {str(wrong).lower()} is a boolean, not a number"
+                raise ValidationFailed(answer, f"Write {name} as a number", "wrong type")
+        for item in filter(lambda item: isinstance(item, dict), items):
+            require_numbers(rule.get("options") or {}, item, f"{place}.")
 
 
 def hidden_values(spec: Spec, given: Any) -> set[str]:
@@ -265,7 +282,7 @@ class _Checker:
 
     def _complete(self, spec: Spec, found: dict[str, Any], path: str) -> None:
         for name, rule in spec.items():
-            if name in found:
+            if found.get(name) is not None:
                 continue
             if rule.get("required"):
                 self._note("missing option", f"option '{path}{name}' is missing")
@@ -301,6 +318,8 @@ class _Checker:
             return value
         try:
             if kind in _TEXTS and isinstance(value, (list, Mapping)):
+                raise TypeError
+            if kind in _NUMBERS and isinstance(value, bool):  # `cores: yes` would be 1
                 raise TypeError
             return _CONVERTERS[kind](value)
         except (TypeError, ValueError):

@@ -29,7 +29,7 @@ AVOIDING_SINCE = (9, 2, 6)  # PVE/HA/Rules/NodeAffinity.pm has an affinity, by d
 
 def nodes_with_ranks(value: Any) -> frozenset[str]:
     """Return nodes as PVE writes them: C(pve1:2), and C(pve1) if the priority is 0."""
-    found: set[str] = set()
+    found: dict[str, str] = {}
     for item in as_set()(value):
         node, _colon, rank = item.partition(":")
         validate.node(node, "nodes")
@@ -37,8 +37,12 @@ def nodes_with_ranks(value: Any) -> frozenset[str]:
             raise validate.refused(
                 "nodes", item, "has no valid priority", "Write it as pve1 or pve1:2"
             )
-        found.add(f"{node}:{int(rank)}" if int(rank or 0) else node)
-    return frozenset(found)
+        text = f"{node}:{int(rank)}" if int(rank or 0) else node
+        if found.setdefault(node, text) != text:  # PVE keeps one of them
+            raise validate.refused(
+                "nodes", node, "has two priorities", f"Write {found[node]} or {text}"
+            )
+    return frozenset(found.values())
 
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
