@@ -26,6 +26,7 @@ from ..volumes.drives import (
     split_volid,
 )
 from ..volumes.volumes import free, parse_volname, set_active, volume_size
+from .start_options import check_options
 
 # The cleanup after a QEMU process waits this long, with the lock, when it finds the machine running
 # again.
@@ -71,6 +72,7 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False, task: Task | None = None) 
     _check_nics(ctx, vm)
     _check_cpus(ctx, vm)
     _check_mapped_devices(ctx, vm)
+    check_options(ctx, vm)
     cards = _reserve_cards(ctx, vm)
     check_free_memory(ctx, vm)
     _run_network_scripts(ctx, vm, task)

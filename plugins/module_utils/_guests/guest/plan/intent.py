@@ -223,6 +223,12 @@ class Intent(Generic[AnyDesired]):
         return power.will_start(self.guest) and not self.start.running
 
     @property
+    def restarts(self) -> bool:
+        """Whether the guest runs, and may restart with another configuration."""
+        differs = self.start.running and self.after != self.start.live
+        return differs and power.reboots(self.guest, waiting=True)
+
+    @property
     def boots(self) -> bool:
         """Whether PVE looks for the devices of the guest: it starts, moves while it runs, or
         restarts with other devices.
@@ -232,7 +238,7 @@ class Intent(Generic[AnyDesired]):
         kind, live = self.kind, self.start.live
         is_same = kind.cards_in(self.after) == kind.cards_in(live)
         is_same = is_same and kind.devices_in(self.after) <= kind.devices_in(live)
-        return not is_same and power.reboots(self.guest, waiting=True)
+        return self.restarts and not is_same
 
     @property
     def bridges(self) -> frozenset[str]:

@@ -41,6 +41,7 @@ from .refusals.disks import (
     with_new_volumes,
 )
 from .refusals.options import require_rights_of_root, require_version
+from .refusals.start import require_startable
 
 VmIntent: TypeAlias = Intent[DesiredVm]
 
@@ -128,6 +129,8 @@ def refuse(intent: VmIntent, facts: Facts, connection: ConnectionSettings) -> tu
     Returns warnings about snippets that could not be checked.
     """
     desired, start, change, node = intent.desired, intent.start, intent.change, intent.node
+    if intent.starts or intent.restarts:
+        require_startable(intent.label, intent.after)
     if intent.is_settled:
         return require_snippets(facts.snippets, node) if facts.snippets else ()
     require_version(intent.label, options_of(intent), facts.release)
@@ -238,7 +241,7 @@ def _require_importable(cluster: ClusterState, volume: str, node: str) -> None:
 
 def require_cpus(label: str, config: Mapping[str, str], node: str, cluster: ClusterState) -> None:
     """Raise ConfigurationError for more CPUs than the node has, ValidationFailed for more `vcpus`
-    than CPUs, or for hugepages without NUMA.
+    than CPUs.
 
     Such a VM does not start (qemu-server: config_to_command).
     """
@@ -252,13 +255,6 @@ def require_cpus(label: str, config: Mapping[str, str], node: str, cluster: Clus
             f"{in_use}",
             "Give it more cores or sockets, or fewer vcpus",
             "too many vcpus",
-        )
-    has_numa = config.get("numa") == "1"
-    if config.get("hugepages") and not has_numa:  # Memory.pm, config
-        raise ValidationFailed(
-            f"{label} could not be planned to run: numa needs to be enabled to use hugepages",
-            "Set numa=true, or leave hugepages out",
-            "hugepages",
         )
     row = cluster.nodes.get(node)
     if row is None or row.cores <= 0:
