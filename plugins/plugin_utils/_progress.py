@@ -118,22 +118,32 @@ def mode_of(
     return ProgressMode(False, LOG_LINE_EVERY, LOG_LINE_EVERY)
 
 
-def describe_run(counts: RunCounts) -> str:
+def describe_run(counts: RunCounts, columns: int = 1000) -> str:
     """Return a description of a run, such as C([####......] 40/100 created, 1 failed, 5 at work
-    (acme-web7 12 s), about 6 min left).
+    (acme-web7 12 s), about 6 min left). The name of the slowest guest is cut if the line is too long.
     """
     ended = counts.done + counts.failed
     full = min(round(_BAR * ended / counts.number), _BAR - (ended < counts.number))
     text = f"[{'#' * full}{'.' * (_BAR - full)}] {counts.done}/{counts.number} {counts.word}"
     if counts.failed:
         text += f", {counts.failed} failed"
+    end = f", about {duration(_left(counts))} left" if ended and ended < counts.number else ""
     if counts.busy:
+        text += f", {len(counts.busy)} at work"
         label, seconds = max(counts.busy, key=lambda one: one[1])
-        text += f", {len(counts.busy)} at work ({label} {seconds:.0f} s)"
-    if ended and ended < counts.number:
-        left = counts.seconds * (counts.number - ended) / ended
-        text += f", about {duration(left)} left"
-    return text
+        age = f"{seconds:.0f} s"
+        room = columns - len(f"{text} ( {age}){end}") - 1
+        if len(label) > room:
+            label = f"{label[: max(0, room - 3)]}..."
+        text += f" ({label} {age})" if room > 6 else ""
+    return text + end
+
+
+def _left(counts: RunCounts) -> float:
+    """Return an estimate of the seconds until a run ends; a guest at work counts as half finished."""
+    finished = counts.done + counts.failed + len(counts.busy) / 2
+    left = counts.seconds * (counts.number - finished) / finished
+    return left if left < 90 else 60 * round(left / 60)
 
 
 def describe_guest(counts: RunCounts) -> str:
@@ -259,7 +269,7 @@ class Watcher:
         now = self._clock.monotonic()
         if self._mode.rewrites:
             if self._beat.take(now):
-                self._draw(describe_run(counts))
+                self._draw(describe_run(counts, COLUMNS - len(self._who)))
             return
         is_long = counts.number > EACH_GUEST_UP_TO
         is_late = now - self._shown_at >= LOG_LINE_EVERY

@@ -303,7 +303,15 @@ def counts(done: int, failed: int = 0, number: int = 100, **more: Any) -> RunCou
     [
         (
             counts(37, 1),
-            "[####......] 37/100 created, 1 failed, 2 at work (acme/web7 12 s), about 6 min left",
+            "[####......] 37/100 created, 1 failed, 2 at work (acme/web7 12 s), about 5 min left",
+        ),
+        (
+            counts(50, busy=[("acme/web7", 12.4)] * 9),
+            "[#####.....] 50/100 created, 9 at work (acme/web7 12 s), about 3 min left",
+        ),
+        (
+            counts(80, busy=[("acme/web7", 12.4)] * 10),
+            "[########..] 80/100 created, 10 at work (acme/web7 12 s), about 36 s left",
         ),
         (counts(0), "[..........] 0/100 created, 2 at work (acme/web7 12 s)"),
         (counts(100, busy=[]), "[##########] 100/100 created"),
@@ -312,6 +320,15 @@ def counts(done: int, failed: int = 0, number: int = 100, **more: Any) -> RunCou
 )
 def test_description_of_a_run(run: RunCounts, text: str) -> None:
     assert _progress.describe_run(run) == text
+
+
+def test_time_left_fits_a_narrow_terminal() -> None:
+    whole = "[####......] 37/100 created, 1 failed, 2 at work (acme/web7 12 s), about 5 min left"
+    short = "[####......] 37/100 created, 1 failed, 2 at work (acme... 12 s), about 5 min left"
+    shortest = "[####......] 37/100 created, 1 failed, 2 at work, about 5 min left"
+    assert _progress.describe_run(counts(37, 1), len(whole) + 1) == whole
+    assert _progress.describe_run(counts(37, 1), len(short) + 1) == short
+    assert _progress.describe_run(counts(37, 1), 70) == shortest
 
 
 def shown_run(mode: _progress.ProgressMode, number: int) -> list[str]:
