@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -103,7 +104,10 @@ def test_a_round_is_planned_approved_and_applied(night: Night) -> None:
     assert "The plan of tenant_acme/vm209 is not the approved one" in stopped.output
     assert places(night.lab)[209] == ("pve2", True)
     night.lab.client.task("POST", "nodes", "pve2", "qemu", 209, "status", "stop")
-    night.play("-e", f"apply_plan={place}").expect()
+    applied = night.play("-e", f"apply_plan={place}").expect()
+    finished = [line for line in applied.lines if " done in " in line]
+    assert finished != []
+    assert not any(re.search(r"(VM|container) \d+ done in ", line) for line in finished)
     assert {**places(night.lab), 209: None} == {**before, 209: None}
     assert night.lab.run("evacuation_info")["maintenances"] == []
     night.lab.simulator.reset_log()

@@ -222,7 +222,8 @@ class Executor:
                 if first is None:
                     return
                 at, planned, vm_plan, admission = first
-                run_progress.begin(at, planned.item.label)
+                present_name = planned.row.name if planned.row is not None else ""
+                run_progress.begin(at, planned.item.label_as(present_name))
                 try:
                     outcomes[at] = self._work(planned, vm_plan, admission, run_progress, before)
                 finally:

@@ -79,7 +79,12 @@ class VmItem:
     @property
     def label(self) -> str:
         """The name of the VM with its tenant, as lists of several VMs show it."""
-        name = self.desired.guest.name or f"{self.kind.kind.noun} {self.desired.guest.vmid}"
+        return self.label_as("")
+
+    def label_as(self, present_name: str) -> str:
+        """Return the label; an item that gives a VMID only has the present name of the VM."""
+        name = self.desired.guest.name or present_name
+        name = name or f"{self.kind.kind.noun} {self.desired.guest.vmid}"
         if self.desired.guest.tenant:
             return f"{self.desired.guest.tenant}/{name}"
         return name
