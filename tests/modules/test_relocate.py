@@ -609,7 +609,7 @@ def test_a_running_machine_with_the_cpu_of_its_node_needs_the_same_one(
 
     def send(transport: ProxmoxerTransport, request: Request) -> Any:
         answer = real(transport, request)
-        is_there = transport._below._connection.endpoint.port == port
+        is_there = transport.endpoint.port == port
         if is_there and not is_same and request.path == ("nodes", "pve1", "status"):
             answer["cpuinfo"]["model"] = "another CPU"
         return answer

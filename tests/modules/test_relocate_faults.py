@@ -121,7 +121,7 @@ class Course:
             return False
         site, method, path, nth = self.write
         own = "/" + "/".join(map(str, request.path))
-        is_there = transport._below._connection.endpoint.port == self.sites[site].simulator.port
+        is_there = transport.endpoint.port == self.sites[site].simulator.port
         if request.method != method or not own.endswith(path.rstrip("$")) or not is_there:
             return False
         self.count += 1

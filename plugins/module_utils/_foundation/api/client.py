@@ -5,7 +5,7 @@
 
 A client is composed of layers, each around the layer below it:
 
-- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `FormCheckLayer` <- `RetryingLayer`
+- requests: `ProxmoxerTransport` <- `LimitedRequests` <- `FormCheckLayer` <- `RetryingLayer`
   <- `CachingLayer`
 - tasks: `TaskWaiter` <- `LimitedWaiter` <- `Tasks` <- `LimitedTasks`
 
@@ -26,7 +26,7 @@ from .answers.typed import FormCheckLayer, PrintableLayer
 from .endpoint import Endpoint
 from .http.backend import ProxmoxerTransport
 from .interface import PlanBook
-from .layers.limiting import LimitedTasks, LimitedTransport, LimitedWaiter
+from .layers.limiting import LimitedRequests, LimitedTasks, LimitedWaiter
 from .layers.retrying import RetryingLayer
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
 from .request import Again, Confirm, Request, Upload, UploadProgress, encode
@@ -100,23 +100,24 @@ class Client:
         self.connection = layers.connection
         self.clock = layers.clock
         self.requests = layers.transport.rows
-        transport, lock_timeout = layers.transport, layers.connection.lock_timeout
+        connection, clock = layers.connection, layers.clock
+        sender: Sender = layers.transport
         waiter: Waiter = TaskWaiter(
             self,
-            outage=max(OUTAGE, layers.connection.retry_timeout),
+            outage=max(OUTAGE, connection.retry_timeout),
             progress=layers.progress,
             task_poller=layers.task_poller,
             notes=layers.notes,
         )
         if layers.limit is not None:
-            transport = LimitedTransport(transport, layers.limit)
+            sender = LimitedRequests(sender, layers.limit)
             waiter = LimitedWaiter(waiter, layers.limit)
-        sender: Sender = RetryingLayer(
-            FormCheckLayer(transport), layers.connection, layers.clock, layers.rng
+        sender = RetryingLayer(
+            FormCheckLayer(sender), layers.transport, connection, clock, layers.rng
         )
         if layers.above is not None:
             sender = layers.above(sender)
-        tasks: TaskRunner = Tasks(sender, waiter, layers.clock, lock_timeout)
+        tasks: TaskRunner = Tasks(sender, waiter, clock, connection.lock_timeout)
         if layers.limit is not None:
             tasks = LimitedTasks(tasks, layers.limit)
         self._sender, self._waiter, self._tasks = sender, waiter, tasks

@@ -63,8 +63,8 @@ class Sender(Protocol):
         """Return `data` of the answer. Raises FleetError."""
 
 
-class Connected(Protocol):
-    """Has connections to Proxmox VE."""
+class Transport(Sender, Protocol):
+    """A layer below the retries, with the connections: each `send` is one try."""
 
     @property
     def has_answered(self) -> bool:
@@ -80,10 +80,6 @@ class Connected(Protocol):
 
     def close(self) -> None:
         """Close all connections; a later request opens new ones."""
-
-
-class Transport(Sender, Connected, Protocol):
-    """A layer below the retries: each `send` is one try."""
 
 
 class Waiter(Protocol):

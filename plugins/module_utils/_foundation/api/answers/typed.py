@@ -12,8 +12,7 @@ from typing import Any
 
 from ...core.errors import ApiError, NetworkError
 from ...core.formatting import printable_data
-from ..layers.layer import Layer
-from ..protocols import Sender, Transport
+from ..protocols import Sender
 from ..request import Request
 from .forms import Form, WrongForm, optional, task_id
 from .generated.answers import READS, WRITES
@@ -50,12 +49,15 @@ _STEP = (
 )
 
 
-class FormCheckLayer(Layer[Transport]):
+class FormCheckLayer:
     """Returns each answer in its form.
 
     If the answer to a read has another form, that is an ApiError. If the answer to a write has
     another form, it counts as lost: it is unknown whether the write happened.
     """
+
+    def __init__(self, below: Sender) -> None:
+        self._below = below
 
     def send(self, request: Request) -> Any:
         """Return `data` of the answer. Raises FleetError."""

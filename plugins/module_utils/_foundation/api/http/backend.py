@@ -21,7 +21,6 @@ except ImportError:  # reported by `require_libraries`
 
 from ...core.clock import Clock
 from ...core.errors import ConfigurationError
-from ..layers.layer import Layer
 from ..request import Request, quoted
 from ..settings import ConnectionSettings
 from .session import HttpAnswer, HttpRequest, Session, read_beside, read_data
@@ -40,7 +39,7 @@ def require_libraries() -> None:
             )
 
 
-class ProxmoxerTransport(Layer[Session]):
+class ProxmoxerTransport(Session):
     """Sends each request once; safe to use from several threads.
 
     The first request opens a connection.
@@ -48,12 +47,12 @@ class ProxmoxerTransport(Layer[Session]):
 
     def __init__(self, connection: ConnectionSettings, clock: Clock) -> None:
         require_libraries()
-        super().__init__(Session(connection, clock))
+        super().__init__(connection, clock)
 
     def send(self, request: Request) -> Any:
         """Return `data` of the answer to one try. Raises FleetError."""
         segments = [quoted(part) for part in request.segments]
-        exchange = _Exchange(self._below, request)
+        exchange = _Exchange(self, request)
         api = ProxmoxResource(base_url="", session=exchange, serializer=exchange)
         calls = {"GET": api.get, "POST": api.post, "PUT": api.put, "DELETE": api.delete}
         return calls[request.method](*segments, **request.values)
@@ -77,7 +76,7 @@ class _Exchange:
     ) -> HttpAnswer:
         """Return the answer to the request that proxmoxer built. Raises FleetError."""
         wanted = self.wanted
-        return self.session.send(
+        return self.session.send_http(
             HttpRequest(method, url, data, params, wanted.timeout, wanted.number, wanted.upload)
         )
 

@@ -151,6 +151,8 @@ class HttpRequest:
 class Session:
     """Sends requests for one connection; safe to use from several threads."""
 
+    has_answered = False  # whether the endpoint has ever answered
+
     def __init__(self, connection: ConnectionSettings, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
@@ -160,7 +162,6 @@ class Session:
         self._csrf = ""
         self._ticket_born = 0.0
         self._refusal: FleetError | None = None
-        self.has_answered = False  # whether the endpoint has ever answered
         self.rows: list[Row] = []
 
     @property
@@ -175,7 +176,7 @@ class Session:
                 self._http.close()
                 self._http = None
 
-    def send(self, exchange: HttpRequest) -> HttpAnswer:
+    def send_http(self, exchange: HttpRequest) -> HttpAnswer:
         """Return the answer if its status is 200 to 299; otherwise raise a FleetError."""
         login = self._login()
         answer = self._exchange(exchange, login)

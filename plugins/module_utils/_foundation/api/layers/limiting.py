@@ -8,17 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.errors import Locked, NetworkError
-from ..protocols import Limit, Progress, TaskRunner, Transport, Waiter
+from ..protocols import Limit, Progress, Sender, TaskRunner, Waiter
 from ..request import Request
 from ..upid import TaskResult
-from .layer import Layer
 
 
-class LimitedTransport(Layer[Transport]):
+class LimitedRequests:
     """Reports each lock and each failure of the server to the limit."""
 
-    def __init__(self, below: Transport, limit: Limit) -> None:
-        super().__init__(below)
+    def __init__(self, below: Sender, limit: Limit) -> None:
+        self._below = below
         self._limit = limit
 
     def send(self, request: Request) -> Any:

@@ -19,7 +19,7 @@ from ...core.errors import (
     PermissionDenied,
 )
 from ...core.retry import Backoff, NetworkBudget, TimeBudget
-from ..protocols import Transport
+from ..protocols import Sender, Transport
 from ..request import Request
 from ..settings import ConnectionSettings
 from ..tasks import with_holder
@@ -40,7 +40,8 @@ class RetryingLayer:
     `confirm` found that it did not happen.
     """
 
-    below: Transport
+    below: Sender
+    transport: Transport
     connection: ConnectionSettings
     clock: Clock
     rng: random.Random
@@ -113,7 +114,7 @@ class RetryingLayer:
             return False
         if error.dispatched is not False:
             return network.again()
-        if error.status is None and self.below.has_answered:
+        if error.status is None and self.transport.has_answered:
             return network.again()
         return network.again(CONNECT_TRIES)
 
