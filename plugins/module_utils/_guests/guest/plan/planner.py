@@ -20,7 +20,7 @@ from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.schema.check import find_refusals
-from ...kinds.config.change import ConfigChange, Relocation, applied, possible, with_images
+from ...kinds.config.change import ConfigChange, Relocation, applied, with_images
 from ...kinds.hardware import AnyDesired
 from ...kinds.kind import Kind
 from ...kinds.model import Actual
@@ -146,7 +146,10 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
         Raises FleetError for a difference that no change can remove.
         """
-        return possible(self.all_changes(desired, target, new=new))
+        change = self.all_changes(desired, target, new=new)
+        for error in change.drives.refused.values():
+            raise error
+        return change
 
     def applied(self, change: ConfigChange, target: Mapping[str, str]) -> dict[str, str]:
         """Return the configuration after the change."""

@@ -109,13 +109,6 @@ class ConfigChange:
         return replace(self, sets=sets, deletes=self.deletes - {option})
 
 
-def possible(change: ConfigChange) -> ConfigChange:
-    """Return the change. Raises the FleetError of a difference that no change can remove."""
-    for error in change.drives.refused.values():
-        raise error
-    return change
-
-
 def without(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
     """Return the options that are not among `keys`."""
     remaining = dict(values)

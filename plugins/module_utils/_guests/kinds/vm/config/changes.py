@@ -153,7 +153,6 @@ def all_changes(
     update.unset_options()
     update.set_property_strings()
     update.set_boot()
-    update.predict_boot()
     update.predict_machine()
     update.predict_template()
     update.set_tags()
@@ -256,13 +255,10 @@ class _VmConfigUpdate(ConfigUpdate):
         return values
 
     def set_boot(self) -> None:
-        """Set the first boot order of a new VM."""
+        """Set the first boot order of a new VM, or predict how PVE changes an existing order."""
         if self.new and not self.is_decided("boot"):
             order = first_boot_order(self.sets, self.desired.hardware)
             self.set_or_delete("boot", order)
-
-    def predict_boot(self) -> None:
-        """Predict how PVE changes an existing boot order."""
         if "boot" in self.sets or not (self.sets or self.gone):
             return
         predicted = order_after(self.target, self.sets, self.gone)
