@@ -137,6 +137,50 @@ def test_a_running_vm_is_not_stopped_for_options_that_do_not_start(
     assert lab.vm(**{**task, **change}, **restart)["vm"]["status"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("machine", "text"),
+    [
+        ("pc,viommu=intel", "viommu=intel needs the machine q35"),
+        ("q35,viommu=intel,aw-bits=40", "viommu=intel has an aw-bits of 39 or 48"),
+        ("q35,aw-bits=39", "aw-bits needs viommu"),
+    ],
+)
+def test_a_machine_that_proxmox_does_not_take_is_refused(lab: Lab, machine: str, text: str) -> None:
+    """Source: qemu-server, QemuServer/Machine.pm, assert_valid_machine_property."""
+    task = task_of("pcie")
+    lab.vm(**{**task, "options": {}})
+    for one in ({**task, "name": "a2"}, {"name": "a1"}):
+        assert text in refused(lab, "vm", **{**one, "machine": machine})["msg"]
+    for good in ("q35,viommu=intel,aw-bits=48", "q35,viommu=virtio"):
+        assert not lab.run("vm", name="a1", machine=good).get("failed")
+
+
+def test_a_boot_order_of_a_missing_device_is_refused(lab: Lab) -> None:
+    """Source: qemu-server, API2/Qemu.pm, update_vm_api."""
+    lab.vm(**{**task_of("aio"), "disks": [DISK]})
+    assert "scsi5" in refused(lab, "vm", name="a1", boot=["scsi0", "scsi5"])["msg"]
+
+
+@pytest.mark.parametrize("place", ["rootfs", "mounts"])
+def test_an_unprivileged_container_does_not_start_with_quotas(lab: Lab, place: str) -> None:
+    """Source: pve-container, API2/LXC/Status.pm, vm_start."""
+    task: dict[str, Any] = {
+        "name": "c1",
+        "source": "debian-13-standard",
+        "memory": "128M",
+        "node": "pve1",
+        "rootfs": {**DISK, "size": 4},
+        "mounts": [{**DISK, "path": "/data"}],
+    }
+    wanted = {**task, "rootfs": {**task["rootfs"], "quota": True}}
+    if place == "mounts":
+        wanted = {**task, "mounts": [{**DISK, "path": "/data", "quota": True}]}
+    text = "it is unprivileged, and "
+    assert text in refused(lab, "container", **wanted, state="started")["msg"]
+    assert not lab.run("container", **wanted).get("failed")
+    assert text in refused(lab, "container", name="c1", state="started")["msg"]
+
+
 def test_hugepages_need_numa(lab: Lab) -> None:
     """Only root@pam with its password can set them."""
     task = {**task_of("aio"), "disks": [DISK], "options": {"hugepages": "2"}, **ROOT}

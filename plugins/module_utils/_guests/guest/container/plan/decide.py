@@ -116,6 +116,8 @@ def refuse(
     Returns a warning about a privileged container that its tenant must not have.
     """
     require_no_missing_volumes(facts.missing, intent.first_node, intent.label)
+    if intent.starts or intent.restarts:
+        _require_no_quota(intent.label, intent.after)
     _require_version(intent.label, intent.change, facts.release)
     if intent.source is not None:
         _require_oci(intent.source.volume, facts.release)
@@ -183,6 +185,19 @@ def _require_limited_cores(
         "Set cores",
         "unlimited cores",
     )
+
+
+def _require_no_quota(label: str, config: Mapping[str, str]) -> None:
+    """Raise ValidationFailed for quotas of an unprivileged container, which does not start with them
+    (pve-container: API2/LXC/Status.pm, vm_start).
+    """
+    slots = [slot for slot, mount in mounts(config).items() if mount.get("quota") == "1"]
+    if slots and not is_privileged(config):
+        raise ValidationFailed(
+            f"{label} could not be planned to run: it is unprivileged, and {slots[0]} has quota",
+            f"Set quota=false for {slots[0]}",
+            "quota of unprivileged",
+        )
 
 
 def _require_valid_nics(label: str, sets: Mapping[str, str]) -> None:

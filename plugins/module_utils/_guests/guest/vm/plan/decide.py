@@ -41,7 +41,7 @@ from .refusals.disks import (
     with_new_volumes,
 )
 from .refusals.options import require_rights_of_root, require_version
-from .refusals.start import require_startable
+from .refusals.start import require_machine, require_startable
 
 VmIntent: TypeAlias = Intent[DesiredVm]
 
@@ -134,6 +134,7 @@ def refuse(intent: VmIntent, facts: Facts, connection: ConnectionSettings) -> tu
     if intent.is_settled:
         return require_snippets(facts.snippets, node) if facts.snippets else ()
     require_version(intent.label, options_of(intent), facts.release)
+    require_machine(intent.label, change.sets)
     require_rights_of_root(intent.label, change, intent.present, connection)
     if _counts_cpus(intent):
         require_cpus(intent.label, intent.after, node, facts.cluster)

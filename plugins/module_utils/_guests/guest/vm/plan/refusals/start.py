@@ -30,6 +30,25 @@ def require_startable(label: str, config: Mapping[str, str]) -> None:
         )
 
 
+def require_machine(label: str, config: Mapping[str, str]) -> None:
+    """Raise ValidationFailed for a vIOMMU that PVE does not take with the machine (qemu-server:
+    QemuServer/Machine.pm, assert_valid_machine_property).
+    """
+    option = parse_option("machine", config["machine"]) if config.get("machine") else {}
+    viommu, width = option.get("viommu"), option.get("aw-bits", "")
+    causes: list[str] = []
+    if width and not viommu:
+        causes.append("aw-bits needs viommu")
+    if viommu == "intel" and width not in ("", "39", "48"):
+        causes.append("viommu=intel has an aw-bits of 39 or 48")
+    if viommu == "intel" and "q35" not in option.get("type", ""):
+        causes.append("viommu=intel needs the machine q35")
+    if causes:
+        raise ValidationFailed(
+            f"{label} could not be planned: {'; '.join(causes)}", "Correct machine", "machine"
+        )
+
+
 def _slots(config: Mapping[str, str], kind: str) -> Iterator[tuple[str, int, Mapping[str, str]]]:
     for slot in sorted(config):
         number = slot.removeprefix(kind)
