@@ -135,16 +135,17 @@ def require_numbers(spec: Spec, options: Mapping[str, Any], path: str = "") -> N
     """Raise ValidationFailed for a boolean in the place of a number, also in nested options: Ansible
     takes `cores: true` for 1.
     """
-    for name, rule in spec.items():
-        value, place = options.get(name), f"{path}{name}"
+    for name in [name for name in spec if options.get(name) is not None]:
+        rule, value, place = spec[name], options[name], f"{path}{name}"
         items = value if isinstance(value, list) else [value]
         if "int" in (rule.get("type"), rule.get("elements")):
             wrong = next((item for item in items if isinstance(item, bool)), None)
             if wrong is not None:
                 answer = f"{place} was refused: {str(wrong).lower()} is a boolean, not a number"
                 raise ValidationFailed(answer, f"Write {name} as a number", "wrong type")
-        for item in filter(lambda item: isinstance(item, dict), items):
-            require_numbers(rule.get("options") or {}, item, f"{place}.")
+        for item in items:
+            if isinstance(item, dict):
+                require_numbers(rule.get("options") or {}, item, f"{place}.")
 
 
 def hidden_values(spec: Spec, given: Any) -> set[str]:
