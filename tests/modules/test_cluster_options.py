@@ -260,6 +260,37 @@ def test_the_order_of_another_program_is_not_a_difference(lab: Lab) -> None:
     assert not do(lab, MODULE, registered_tags=["a", "z"], exact=True)["changed"]
 
 
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("next-id=lower=500,upper=900", {"next_id": {"upper": 900, "lower": 500}}),
+        (
+            "crs=ha=static,ha-rebalance-on-start=1",
+            {"crs": {"ha_rebalance_on_start": True, "ha": "static"}},
+        ),
+        (
+            "tag-style=ordering=config,shape=full",
+            {"tag_style": {"shape": "full", "ordering": "config"}},
+        ),
+        (
+            "migration=network=10.0.0.0/8,type=insecure",
+            {"migration": {"type": "insecure", "network": "10.0.0.0/8"}},
+        ),
+        ("bwlimit=clone=4,move=5", {"bwlimit": {"move": 5, "clone": 4}}),
+        ("bwlimit=move=5,clone=4", {"bwlimit": {"clone": 4, "move": 5}}),
+    ],
+)
+def test_the_keys_of_datacenter_cfg_have_no_order(
+    lab: Lab, text: str, option: dict[str, Any]
+) -> None:
+    """PVE sorts the keys when it writes the file (pve-cluster: DataCenterConfig.pm; seen on 9.2.11)."""
+    name, _equals, value = text.partition("=")
+    lab.client.write("PUT", *PATH, data={name: value})
+    lab.simulator.reset_log()
+    assert not do(lab, MODULE, **option)["changed"]
+    assert requests(lab) == [GET]
+
+
 def test_the_requests_of_each_run(lab: Lab) -> None:
     lab.simulator.reset_log()
     do(lab, MODULE, registered_tags=["a"], mac_prefix="02:00:00", crs={"ha": "static"})

@@ -157,3 +157,35 @@ def test_a_login_within_a_url_is_not_shown(lab: Lab, module: str, options: dict[
     result = run_module(module, {**lab.connection, **options})
     assert result["failed"]
     assert "hush-hush" not in str(result)
+
+
+ROOT: dict[str, Any] = {
+    "user": "root@pam",
+    "password": "fleetpw123",
+    "token_id": None,
+    "token_secret": None,
+}
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/access/ticket$"), ("GET", "/pools$"), ("POST", "/pools$")]
+)
+def test_a_connection_that_pveproxy_closes_without_an_answer(
+    unused: Lab, method: str, path: str
+) -> None:
+    """PVE 9.2.11 closed about five connections of a root ticket, and had done nothing. A login and a
+    read are sent again; before a write is sent again, its pool is looked for.
+    """
+    unused.simulator.fault(method=method, path=path, drop="before", times=1)
+    unused.simulator.reset_log()
+    result = unused.run("pool", name="front", **ROOT)
+    assert not result.get("failed"), result
+    assert result["changed"]
+    rows = unused.simulator.log()
+    sent = [f"{row['method']} {row['path'].removeprefix('/api2/json')}" for row in rows]
+    assert [row["route"] for row in rows].count("(dropped)") == 1
+    assert sent.count(f"{method} {path.removesuffix('$')}") >= 2
+    if (method, path) == ("POST", "/pools$"):
+        assert sent[-4:] == ["POST /pools", "GET /pools", "POST /pools", "GET /pools"]
+    assert not unused.run("pool", name="front", **ROOT)["changed"]

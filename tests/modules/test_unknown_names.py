@@ -79,6 +79,10 @@ FORMER = {
     "failover.storage_map": {"lcoal-lvm": "ceph"},
     "failover.networks": {"vmbr00": "vmbr1"},
     "failover.pools": {"acmee": "acme"},
+    "relocate.storage_map": {"lcoal-lvm": "ceph"},
+    "relocate.networks": {"vmbr00": "vmbr1"},
+    "relocate.pools": {"acmee": "acme"},
+    "relocate.replication_targets": {"pve11": "pve1"},
 }
 # The task of an option for which the task of the declaration does not fit.
 TASKS: dict[str, dict[str, Any]] = {
@@ -287,7 +291,8 @@ def test_a_former_name_that_names_nothing_is_refused(site: Lab, label: str) -> N
     assert result.get("failed"), result
     assert site.simulator.writes() == []
     assert name in result["msg"]
-    similar = {"lcoal-lvm": "local-lvm", "vmbr00": "vmbr0", "acmee": "acme"}[name]
+    meant = {"lcoal-lvm": "local-lvm", "vmbr00": "vmbr0", "acmee": "acme", "pve11": "pve1"}
+    similar = meant[name]
     assert re.search(rf"\b{similar}\b", result["msg"]), result["msg"]
 
 

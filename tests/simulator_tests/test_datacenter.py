@@ -120,3 +120,21 @@ def test_a_replication_job_is_marked_and_removed_by_force(pve: Client) -> None:
     assert pve.get(f"{JOBS}/302-0")["remove_job"] == "full"
     pve.delete(f"{JOBS}/302-0", force=1)
     assert pve.get(JOBS) == []
+
+
+def test_keys_of_datacenter_cfg_are_parsed_and_printed_again(pve: Client) -> None:
+    """pve-cluster: DataCenterConfig.pm, parse_datacenter_config and write_datacenter_config. The keys
+    of a property string are printed sorted and answered as an object; lists of tags are sorted by
+    the next write of any option. `bwlimit` is neither parsed nor printed.
+    """
+    options = "/cluster/options"
+    pve.put(options, **{"next-id": "upper=900,lower=500", "bwlimit": "move=5,clone=4"})
+    pve.put(options, **{"tag-style": "shape=full,ordering=config", "registered-tags": "z;a"})
+    pve.put(options, **{"user-tag-access": "user-allow-list=z;a,user-allow=list"})
+    pve.put(options, keyboard="de")
+    found = pve.get(options)
+    assert found["next-id"] == {"lower": "500", "upper": "900"}
+    assert found["tag-style"] == {"ordering": "config", "shape": "full"}
+    assert found["user-tag-access"] == {"user-allow": "list", "user-allow-list": ["a", "z"]}
+    assert found["registered-tags"] == ["a", "z"]
+    assert found["bwlimit"] == "move=5,clone=4"
