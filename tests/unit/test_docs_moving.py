@@ -182,6 +182,34 @@ def test_every_counterpart_is_a_module(title: str) -> None:
         assert set(re.findall(r"`(\w+)`", ours)) <= modules, name
 
 
+# The cells of the row about a subject in each guide, and a part of its note.
+SUBJECTS = {
+    "audiences of openid": (PAGE, "`proxmox_domain` | `realm`", "`audiences`"),
+    "audiences of openid, Terraform": (TERRAFORM, "`realm_openid` | `realm`", "`audiences`"),
+    "keystrokes": (PAGE, "`proxmox_sendkey` | none", "no run can see their effect"),
+    "keystrokes, Terraform": (TERRAFORM, "`qm sendkey` | none", "no run can see the effect"),
+    "creation and join": (PAGE, "`proxmox_cluster` | none", "cannot be undone"),
+    "join information": (PAGE, "`proxmox_cluster_join_info` | `cluster_join_info`", "fingerprint"),
+    "join, Terraform": (TERRAFORM, "`pvecm add` | `cluster_join_info`", "by hand"),
+}
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_audiences_keystrokes_and_joins_have_a_row_in_both_guides(subject: str) -> None:
+    page, cells, reason = SUBJECTS[subject]
+    (row,) = [line for line in page.splitlines() if cells in line]
+    assert reason in row
+
+
+def test_the_option_and_the_limits_that_these_rows_name_exist() -> None:
+    realm = yaml.safe_load((REPO / "tests/tools/options/realm_config.yml").read_text("utf-8"))
+    assert "audiences" in str(realm)
+    assert (REPO / "plugins" / "modules" / "cluster_join_info.py").exists()
+    limits = (REPO / "docs" / "limits.md").read_text(encoding="utf-8")
+    assert "| creation of a cluster, and joining it | `pvecm create` and `pvecm add`" in limits
+    assert "| keystrokes to the screen of a VM |" in limits
+
+
 def test_an_alias_that_the_page_promises_is_one() -> None:
     connection = _documented(Connection.DOCUMENTATION)
     for section in ("Connection", "The inventory"):
