@@ -37,6 +37,22 @@ BROKEN_WORDS = """
 """
 
 
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, SOURCES = ROOT / "docs", ROOT / "tests" / "tools" / "pictures"
+# The labels of arrows that run into a box. A text within a box is as wide as its box at most.
+INTO_BOXES = """
+(() => {
+  const boxes = [...document.querySelectorAll('rect:not(.page)')].map(one => one.getBoundingClientRect())
+  const common = (one, other, from, to) => Math.min(one[to], other[to]) - Math.max(one[from], other[from])
+  return [...document.querySelectorAll('text')].filter(text => {
+    const place = text.getBoundingClientRect()
+    return boxes.some(box => common(place, box, 'left', 'right') > 2 && common(place, box, 'top', 'bottom') > 4
+      && (place.left < box.left - 1 || place.right > box.right + 1))
+  }).map(text => text.textContent)
+})()
+"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with open_browser() as opened:
@@ -67,3 +83,11 @@ def test_a_plan(browser: Browser, tmp_path: Path, width: int) -> None:
     assert browser.evaluate("document.querySelectorAll('.moves li').length") > 0
     assert browser.evaluate("document.documentElement.scrollWidth") == width
     assert browser.evaluate(OUTSIDE) == []
+
+
+def test_labels_of_pictures_are_beside_the_boxes(browser: Browser) -> None:
+    found = {}
+    for source in sorted(SOURCES.glob("*.yml")):
+        browser.open(DOCS / f"{source.stem}.svg", width=1400)
+        found[source.stem] = browser.evaluate(INTO_BOXES)
+    assert {name: labels for name, labels in found.items() if labels} == {}
