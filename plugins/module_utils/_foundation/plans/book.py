@@ -18,6 +18,7 @@ from ..api.access.privileges import Privileges
 from ..api.interface import PlanBook
 from ..api.request import Request
 from ..core.errors import FleetError, NotApproved, PermissionDenied
+from ..core.propstring import sub_keys
 from ..core.texts.plan_lines import describe_change
 from ..resource.plan import Plan
 from ..schema.values import SECRET_CHANGES, SECRET_IS_SET, is_same_option
@@ -271,17 +272,12 @@ def _guests_differ(planned: PlannedGuest | None, now: PlannedGuest | None) -> li
     """
     if planned is None or now is None:
         return []
-    was, found = (_words(guest.identity) for guest in (planned, now))
+    was, found = (sub_keys(",".join(guest.identity.split())) for guest in (planned, now))
     differing = sorted(key for key in was.keys() & found.keys() if was[key] != found[key])
     if not differing:
         return []
     texts = [" ".join(f"{key}={one[key]}" for key in differing) for one in (was, found)]
     return [f"planned for the guest with {texts[0]}, now there is one with {texts[1]}"]
-
-
-def _words(identity: str) -> dict[str, str]:
-    pairs = (word.partition("=") for word in identity.split())
-    return {key: value for key, _sign, value in pairs}
 
 
 def _requests_differ(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ......_foundation.core.errors import ValidationFailed
+from ......_foundation.core.propstring import sub_keys
 from ......_foundation.schema.formats import parse_option
 from .....kinds.vm.config.actual import drives
 
@@ -114,7 +115,7 @@ def _plugs_memory(config: Mapping[str, str]) -> bool:
 
 def _numa(config: Mapping[str, str]) -> Iterator[str]:
     """Source: qemu-server, QemuServer/Memory.pm, config."""
-    memory = int(config.get("memory", "512").rpartition("=")[2])
+    memory = int(sub_keys(config.get("memory", "512"), "current")["current"])
     has_numa = config.get("numa", "0") not in _OFF
     nodes = list(_slots(config, "numa"))
     if _plugs_memory(config):
