@@ -11,7 +11,7 @@ Names that the schema does not have are judged by the server's version, see `req
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,7 @@ def add_declared(
             hardware.unset.add(key)
             continue
         words = tables.words.get(place, {}).get(name, {})
-        value = words.get(value, value)
+        value = words.get(value, value) if isinstance(value, Hashable) else value
         if name in scalars:
             hardware.scalars[key] = value
         else:
@@ -141,6 +141,10 @@ def in_canonical_form(gathered: GatheredOptions, schema: Schema) -> GatheredOpti
 
 def canonical_scalar(key: str, value: Any, schema: Schema = QEMU) -> str:
     """Return a plain option's canonical text. Raises ValidationFailed."""
+    is_number = (rule_of(key, schema=schema) or {}).get("type") in ("integer", "number")
+    if isinstance(value, (Mapping, list)) or (is_number and isinstance(value, bool)):
+        word = "number" if is_number else "text"
+        raise validate.refused(key, value, f"is not a {word}", f"Write {key} as a {word}")
     text = canonical_option(key, value, schema)
     _require_taken(key, text, find_refusal(key, text, schema=schema))
     return text

@@ -110,7 +110,7 @@ def _virtiofs(config: Mapping[str, str]) -> Iterator[str]:
 
 
 def _plugs_memory(config: Mapping[str, str]) -> bool:
-    return "memory" in re.split(r"[,;\s]+", config.get("hotplug", ""))
+    return "memory" in config.get("hotplug", "").replace(";", " ").replace(",", " ").split()
 
 
 def _numa(config: Mapping[str, str]) -> Iterator[str]:
