@@ -37,6 +37,7 @@ from ansible.utils.path import cleanup_tmp_file
 
 from tests.compiled import keep_compiled
 from tests.plays.commands import UNREAD
+from tests.plays.kept_templates import KeptTemplates
 from tests.simulator.forks import end_as_usual, serve
 from tests.workers import HOME_VARIABLE
 
@@ -103,11 +104,30 @@ def run(args: list[str], loaded: dict[str, str]) -> int:
     return 0
 
 
-def kept_payloads() -> Path:
-    """The directory with the modules that commands of this collection have packed."""
+def kept(what: str) -> Path:
+    """The directory in which commands with the same collections keep something for each other."""
     paths = os.environ["ANSIBLE_COLLECTIONS_PATH"]
     digest = hashlib.sha256(paths.encode()).hexdigest()
-    return Path(os.environ[HOME_VARIABLE]) / "payloads" / digest
+    return Path(os.environ[HOME_VARIABLE]) / what / digest
+
+
+def kept_payloads() -> Path:
+    """The directory with the modules that commands of this collection have packed."""
+    return kept("payloads")
+
+
+def keep_templates() -> None:
+    """Keep what Jinja compiles, if this ansible-core has its environment there: since 2.19."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from ansible._internal._templating import _jinja_bits
+
+        KeptTemplates(kept("templates"), _jinja_bits).keep()
+
+
+def load_failures() -> None:
+    """Have the expressions compiled that texts of failures are compared with."""
+    name = "ansible_collections.pve.fleet.plugins.module_utils._foundation.core.failures.classify"
+    importlib.import_module(name).classify("GET", "/", 400, "no such text")
 
 
 def take_payloads(cache: Path) -> None:
@@ -167,6 +187,7 @@ def load_rooms(collection: Path) -> None:
         if file.name != "__init__.py":
             parts = file.relative_to(collection).with_suffix("").parts
             importlib.import_module(".".join(("ansible_collections.pve.fleet", *parts)))
+    load_failures()
     for kind, folder in CONFIGURED.items():
         for file in sorted((collection / "plugins" / folder).glob("[!_]*.py")):
             load_options(kind, file)
@@ -208,6 +229,7 @@ def load() -> None:
         )
     load_rooms(below)
     kept_payloads().mkdir(parents=True, exist_ok=True)
+    keep_templates()
 
 
 def main() -> None:

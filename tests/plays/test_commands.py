@@ -19,7 +19,7 @@ import pytest
 from ansible.executor import module_common
 
 from tests.plays import commands
-from tests.plays.ansible_starter import kept_payloads
+from tests.plays.ansible_starter import kept, kept_payloads
 
 pytestmark = pytest.mark.slow
 
@@ -31,13 +31,26 @@ SHOW = """
         msg: >-
           {{ lookup('env', 'PROXMOX_HOST') }} {{ playbook_dir }} {{ ansible_playbook_python }}
           {{ lookup('env', 'ANSIBLE_VERBOSITY') }} {{ lookup('pipe', 'pwd') }}
+          {{ 'ab' | regex_replace('(.)(.)', '\\2\\1') }}
+    # The same text, read in two ways.
+    - ansible.builtin.debug: {msg: "{% if true %}\\n-{% endif %}{{ 1 }}"}
+    - ansible.builtin.debug: {msg: "#jinja2: trim_blocks:False\\n{% if true %}\\n-{% endif %}{{ 1 }}"}
     - ansible.builtin.command: "true"
     - ansible.builtin.fail: {msg: the end}
       when: fails | default(false) | bool
 """
+BROKEN = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.debug: {msg: "{{ 1 | nosuch.filters.one }}"}
+      ignore_errors: true
+    - ansible.builtin.debug: {msg: "{{ 1 +"}
+"""
 COMMANDS = {
     "a play": ["ansible-playbook", "show.yml"],
     "a failure": ["ansible-playbook", "show.yml", "-e", "fails=true"],
+    "wrong templates": ["ansible-playbook", "broken.yml"],
     "no playbook": ["ansible-playbook", "nosuch.yml"],
     "a wrong option": ["ansible-playbook", "--nosuch"],
     "an inventory": ["ansible-inventory", "-i", "hosts.ini", "--list"],
@@ -47,6 +60,7 @@ COMMANDS = {
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "show.yml").write_text(SHOW, encoding="utf-8")
+    (tmp_path / "broken.yml").write_text(BROKEN, encoding="utf-8")
     (tmp_path / "hosts.ini").write_text("[web]\none\n", encoding="utf-8")
     return {**os.environ, "PROXMOX_HOST": "here", "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false"}
 
@@ -73,10 +87,11 @@ def test_forked_or_not_it_is_the_same(
     tmp_path: Path, environment: dict[str, str], command: list[str]
 ) -> None:
     own = commands.run(as_a_program(command), tmp_path, environment, usual=False)
-    forked = commands.start(command, tmp_path, environment)
-    output, errors = forked.communicate()
-    assert left_behind(forked.pid) == []
-    assert (forked.wait(), output, errors) == (own.returncode, own.stdout, own.stderr)
+    for _time in range(2):  # the second one has what the first one compiled
+        forked = commands.start(command, tmp_path, environment)
+        output, errors = forked.communicate()
+        assert left_behind(forked.pid) == []
+        assert (forked.wait(), output, errors) == (own.returncode, own.stdout, own.stderr)
 
 
 def test_another_configuration_is_read(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -103,6 +118,31 @@ def test_a_packed_module_holds_compiled_files(tmp_path: Path, environment: dict[
         assert {f"{name}c" for name in names if name.endswith(".py")} <= {*names}
         # Python takes the compiled file and does not compare it with the source.
         assert archive.read("ansible/modules/command.pyc")[4:8] == (1).to_bytes(4, "little")
+
+
+def test_a_template_is_compiled_once(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The processes of all tasks of all commands share what Jinja has compiled."""
+    if not kept("templates").exists():
+        pytest.skip("ansible-core compiles templates in another way before 2.19")
+    text = f"{{{{ '{tmp_path}' }}}}"
+    task = {"ansible.builtin.debug": {"msg": text}, "when": f"'{tmp_path}' != ''"}
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": [task, task]}
+    (tmp_path / "own.yml").write_text(json.dumps([play]), encoding="utf-8")
+
+    def files() -> set[Path]:
+        return {
+            file
+            for file in kept("templates").iterdir()
+            if str(tmp_path).encode() in file.read_bytes()
+        }
+
+    counts = []
+    for _time in range(2):
+        done = commands.run(["ansible-playbook", "own.yml"], tmp_path, environment)
+        assert done.stdout.count(f'"msg": "{tmp_path}"') == 2, done.stdout
+        counts.append({file: file.stat().st_mtime_ns for file in files()})
+    assert len(counts[0]) == 2
+    assert counts[0] == counts[1]
 
 
 def test_commands_at_once_do_not_share_what_they_are_given(
