@@ -12,14 +12,15 @@ import os
 import tempfile
 from pathlib import Path
 
-_VARIABLE = "PVE_FLEET_TEST_FILES"
-OWN_FILES = f"${{{_VARIABLE}}}"
+VARIABLE = "PVE_FLEET_TEST_FILES"
+"""Is different in each worker."""
+OWN_FILES = f"${{{VARIABLE}}}"
 """The beginning of the path of each file of this process."""
 
 
 def name_files() -> None:
     """Name the files of this process."""
-    os.environ[_VARIABLE] = f"{tempfile.gettempdir()}/pve-fleet-{os.getpid()}"
+    os.environ[VARIABLE] = f"{tempfile.gettempdir()}/pve-fleet-{os.getpid()}"
 
 
 def own_file(option: str) -> Path:

@@ -12,13 +12,15 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.own_files import VARIABLE
 from tests.simulator.forks import Forked, Starter
 from tests.simulator.process import ROOT
 from tests.workers import HOME_VARIABLE
 
 FORKED = ("ansible-playbook", "ansible-inventory")
-# Variables that are different in each test, and which Ansible does not read when it is loaded.
-UNREAD = ("PROXMOX_", "PYTEST_", "CONTROLLER_", "PVE_FLEET_METRICS_", "PWD")
+# Variables that are different in each test or worker, and which Ansible does not read when it is
+# loaded.
+UNREAD = ("PROXMOX_", "PYTEST_", "CONTROLLER_", "PVE_FLEET_METRICS_", VARIABLE, "PWD")
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from ansible.executor import module_common
 
+from tests.own_files import VARIABLE
 from tests.plays import commands
 from tests.plays.ansible_starter import kept, kept_payloads
 
@@ -163,6 +164,19 @@ def test_commands_at_once_do_not_share_what_they_are_given(
         assert re.findall(r"host-\w+", text) == [f"host-{place.name}"]
         assert str(place) in text
         assert "failed=0" in text
+
+
+def test_workers_share_the_process_that_forks_their_commands(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """To load Ansible takes longer than most plays. A worker has a name and files of its own."""
+    counts = []
+    for name in ("gw0", "gw1"):
+        own = {"PYTEST_XDIST_WORKER": name, VARIABLE: str(tmp_path / name)}
+        done = commands.run(["ansible-playbook", "show.yml"], tmp_path, {**environment, **own})
+        assert "failed=0" in done.stdout
+        counts.append(commands._starter.cache_info().currsize)
+    assert counts[0] == counts[1]
 
 
 def test_more_than_a_pipe_holds_is_read(tmp_path: Path, environment: dict[str, str]) -> None:
