@@ -114,7 +114,7 @@ def test_a_guest_that_moves_to_another_site(lab: Lab) -> None:
     found = lab.run("container_info", vmid=710, config=True)["containers"][0]
     assert found["move"] == report["containers"][0]["move"]
     assert found["move"]["state"] == "moving"
-    assert risks(report)["move"] == ["acme/proxy1: moving, vienna 710 -> munich 701"]
+    assert risks(report)["move"] == ["acme/proxy1: moving, vienna 710 to munich 701"]
 
 
 def test_disks_without_backup_need_attention(lab: Lab) -> None:

@@ -122,7 +122,7 @@ def move_text(move: Mapping[str, Any] | None) -> str:
     """Return the result of `describe_move` as a text, empty without a move or after its end."""
     if move is None or move["state"] == COMPLETE:
         return ""
-    places = "{from_site} {from_vmid} -> {to_site} {to_vmid}".format(**move)
+    places = "{from_site} {from_vmid} to {to_site} {to_vmid}".format(**move)
     return f"{move['state']}, {places}"
 
 

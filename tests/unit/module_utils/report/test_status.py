@@ -26,7 +26,7 @@ def test_a_guest_that_moves_adds_a_column() -> None:
     done = {**move, "state": "complete"}
     lines = status_table(report(guest(701, "web1", move=move), guest(702, "web2", move=done)))
     assert lines[0].endswith("DRIFT  MOVE")
-    assert lines[1].endswith("-      proven, vienna 101 -> munich 701")
+    assert lines[1].endswith("-      proven, vienna 101 to munich 701")
     assert lines[2].endswith("-      -")
     assert status_table(report(guest(702, "web2", move=done)))[0].endswith("DRIFT")
 
