@@ -301,8 +301,8 @@ moves:
   type: list
   elements: dict
   sample: []
-skipped:
-  description: Guests that were excluded, each with C(vmid), C(name) and C(reason).
+left_out:
+  description: Guests that were left out, each with C(vmid), C(name) and C(reason).
   returned: success
   type: list
   elements: dict

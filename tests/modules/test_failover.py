@@ -414,6 +414,12 @@ def test_a_failover_whose_guests_are_all_excluded_warns(
     assert not result.get("failed"), result
     assert result["guests"] == []
     assert [text for text in result["warnings"] if text.startswith("No guest comes up")]
+    # The guests are lines without a sign: the user left them out, and nothing failed.
+    if exclude == "names":
+        assert {one["name"] for one in result["left_out"]} >= {"web", "box"}
+        assert "  web is left out: it is excluded" in result["report"]
+    assert result["report"][-1] == "Done: nothing to do"
+    assert "skipped" not in result
 
 
 def test_a_restored_guest_is_not_of_an_older_image_of_itself(

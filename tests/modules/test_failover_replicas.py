@@ -211,7 +211,7 @@ def test_a_rehearsal_checks_and_writes_nothing(site: Lab) -> None:
     assert (made["changed"], site.simulator.writes()) == (False, [])
     site.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{DB}"})
     made = do(site, "failover", **options)
-    reasons = {one["vmid"]: one["reason"] for one in made["skipped"]}
+    reasons = {one["vmid"]: one["reason"] for one in made["left_out"]}
     assert reasons[DB] == "the HA manager recovers it"
 
 

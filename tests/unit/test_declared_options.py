@@ -456,3 +456,28 @@ def test_a_limit_can_be_set_without_a_variable_in_the_play(module: str) -> None:
         said = option["description"]
         text = said if isinstance(said, str) else " ".join(said)
         assert re.search(rf"E\(PROXMOX_{name.upper()}\)", text), name
+
+
+# What Ansible itself reads in a result: executor/task_executor.py and plugins/callback of ansible-core.
+OF_ANSIBLE = {
+    "skipped",
+    "failed",
+    "unreachable",
+    "exception",
+    "ansible_facts",
+    "ansible_stats",
+    "results",
+    "rc",
+}
+
+
+def test_no_module_returns_a_value_that_ansible_takes_for_the_state_of_the_task() -> None:
+    """A list C(skipped) that is not empty made Ansible print a task that ran as skipped."""
+    modules = [
+        (name, module)
+        for declaration in load().values()
+        for name, module in declaration.get("modules", {}).items()
+    ]
+    assert len(modules) > 50
+    taken = {name: OF_ANSIBLE & set(module.get("returns") or {}) for name, module in modules}
+    assert {name: keys for name, keys in taken.items() if keys} == {}

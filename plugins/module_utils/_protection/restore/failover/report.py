@@ -101,12 +101,12 @@ def _values(
     *,
     check_mode: bool,
 ) -> dict[str, Any]:
-    skipped: list[dict[str, Any]] = []
-    lines = [_line(row) for row in rows]
+    left_out: list[dict[str, Any]] = []
+    more: list[str] = []
     for chosen, reason in plan.chosen.skipped:
         vmid, name = chosen.archive.vmid, chosen.name
-        skipped.append({"vmid": vmid, "name": name, "reason": reason})
-        lines.append(PlanLine(FAILED, name or str(vmid), f"left out: {reason}"))
+        left_out.append({"vmid": vmid, "name": name, "reason": reason})
+        more.append(f"  {name or vmid} is left out: {reason}")
     ages = [int(row["archive_age"]) for row in rows]
     return {
         "run": desired.run,
@@ -114,10 +114,10 @@ def _values(
         "rehearsal": desired.rehearsal,
         "guests": list(rows),
         "moves": [],
-        "skipped": skipped,
+        "left_out": left_out,
         "recovery_point": max(ages, default=None),
         "recovery_time": None,
-        "report": plan_lines(lines, check_mode=check_mode),
+        "report": plan_lines([_line(row) for row in rows], check_mode=check_mode, more=more),
         "plan": list(plan.steps),
         "done": [],
     }
