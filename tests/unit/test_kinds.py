@@ -33,6 +33,7 @@ EXCEPTIONS = {
     "module_utils/_infrastructure/datacenter/cpu_model.py": "a path of the API, of CPU models",
     "module_utils/_tenants/preflight/info.py": "the same path",
     "module_utils/_tenants/access/acl.py": "the same path",
+    "module_utils/_foundation/cluster/bridges.py": "the guests that hold PCI devices",
     "module_utils/_foundation/cluster/state.py": "the name that PVE lists for a nameless container",
     "module_utils/_foundation/cluster/find/restoring.py": "the noun of such a guest",
     "module_utils/_foundation/schema/generated/requests.py": "generated: the paths of the API schema",
