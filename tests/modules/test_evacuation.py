@@ -323,6 +323,21 @@ def test_the_source_of_a_move_to_another_cluster_is_named(lab: Lab) -> None:
     assert "pve.fleet.relocate" in found["msg"]
 
 
+def test_a_guest_whose_migration_ends_while_its_lock_is_looked_at(lab: Lab) -> None:
+    """The listing still has its lock. The HA manager moves guests at any time."""
+    populate(lab)
+    lab.simulator.steer("/vms/201", {"lock": "migrate"})
+    lab.simulator.reset_log()
+    locked = evacuate(lab, check=True)
+    reads = lab.simulator.counts()["GET /nodes/{node}/qemu/{vmid}/config"]
+    away = [["PUT", "/vms/201", {"node": "pve1", "lock": None}]]
+    lab.simulator.fault(method="GET", path="/qemu/[0-9]+/config$", nth=reads, steer=away)
+    assert evacuate(lab, check=True)["msg"] == locked["msg"]
+    assert places(lab)[201][0] == "pve1"
+    lab.simulator.clear_faults()
+    do(lab)
+
+
 def test_a_node_of_another_cluster_is_recorded_as_the_next_one(lab: Lab) -> None:
     lab.simulator.reset_log()
     checked = evacuate(lab, check=True, state="next")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..._foundation.cluster.placement import require_node
 from ..._foundation.cluster.state import ClusterState, fetch_cluster_state
 from ..._foundation.core.clock import poll
-from ..._foundation.core.errors import FleetError, NotApproved
+from ..._foundation.core.errors import FleetError, NotApproved, NotFound
 from ..._foundation.core.formatting import counted
 from ..._foundation.core.result import Result
 from ..._guests.guest.flow.apply import require_permitted
@@ -161,10 +161,15 @@ def _held_by_moves(work: _EvacuationRun, cluster: ClusterState) -> dict[int, str
     """
     held: dict[int, str] = {}
     for row in cluster.guests:
-        if row.node == work.options.node and row.lock == "migrate":
-            record = last_record_of(work.client.get(*row.path, "config") or {})
-            if record is not None and record.source == row.vmid:
-                held[row.vmid] = record.site
+        if row.node != work.options.node or row.lock != "migrate":
+            continue
+        try:
+            config = work.client.get(*row.path, "config") or {}
+        except NotFound:  # its migration has just ended, and the listing is older
+            continue
+        record = last_record_of(config)
+        if record is not None and record.source == row.vmid:
+            held[row.vmid] = record.site
     return held
 
 
