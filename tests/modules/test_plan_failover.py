@@ -18,6 +18,7 @@ from tests.modules.backup_lab import share_archives
 from tests.modules.estate_lab import Lab
 from tests.modules.test_drill import back_up
 from tests.modules.test_failover import munich, options, stop, vienna, web
+from tests.modules.test_plan_changes import BOTH
 from tests.modules.test_plans import approved_requests, part_of, written
 
 __all__ = ["munich", "vienna", "web"]
@@ -216,6 +217,7 @@ def test_a_guest_that_changed_is_refused_and_the_other_comes_up(
             assert found.get("failed", False) == is_refused, found
             if is_refused:
                 assert "web" in found["msg"]
+                assert BOTH.search(found["msg"]), found["msg"]
         if is_refused:
             assert outcomes.get("web", "failed") == "failed"
         assert result["changed"] == (number == 0)

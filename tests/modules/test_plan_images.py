@@ -152,7 +152,11 @@ BEHIND: dict[str, tuple[Callable[[Lab, tuple[Any, ...]], Any], str]] = {
         lambda lab, path: lab.client.task(
             "POST", *path, "migrate", data={"target": "pve2", "restart": 1}
         ),
-        "could not be cloned on node pve2",
+        "planned VMID {vmid} on node pve1, now the node has none",
+    ),
+    "storage": (
+        lambda lab, _path: lab.client.write("PUT", "storage", "local-lvm", data={"disable": 1}),
+        "planned VMID {vmid} on node pve1, now PVE cannot rename volumes",
     ),
     "stopped": (lambda lab, path: lab.client.task("POST", *path, "status", "stop"), ""),
     "disk": (

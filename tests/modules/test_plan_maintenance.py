@@ -144,8 +144,25 @@ def test_an_approved_node_without_room_is_not_replaced_by_another(lab: Lab, plac
     lab.simulator.reset_log()
     refused = evacuate(lab, apply_plan=place, placement=rules)
     assert refused["failed"]
-    assert "memory_overcommit" in refused["msg"]
+    text = f"planned VMID 201 on node {move['after']['node']}, now "
+    assert text in refused["msg"]
+    assert "memory_overcommit" in refused["msg"].partition(text)[2]
     assert lab.simulator.writes() == []
+
+
+def test_a_local_medium_is_named_with_the_plan_and_the_others_leave(lab: Lab, place: str) -> None:
+    populate(lab)
+    part = plan(lab, place, unmovable="leave")
+    moves = {
+        one["guest"]["vmid"]: one["after"]["node"] for one in part["changes"] if "guest" in one
+    }
+    data = {"ide2": "local:iso/debian-13-netinst.iso,media=cdrom"}
+    lab.client.write("PUT", "nodes", NODE, "qemu", 201, "config", data=data)
+    for check in (True, False):
+        refused = evacuate(lab, check=check, apply_plan=place, unmovable="leave")
+        assert f"planned VMID 201 on node {moves[201]}, now it " in str(refused), refused["msg"]
+    assert places(lab)[201][0] == NODE
+    assert places(lab)[202][0] == moves[202]
 
 
 def test_a_guest_that_came_to_the_node_is_refused_and_the_others_leave(

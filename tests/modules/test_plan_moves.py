@@ -7,7 +7,6 @@ planned and now, the other one moves, and nothing beside the plan is written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ from tests.labs.relocate import make_guest, make_managed, options, prepare, stat
 from tests.modules.estate_lab import Lab
 from tests.modules.test_plan_changes import BOTH
 from tests.modules.test_plan_relocate import MAPS, approved, of_guests, planned
+from tests.modules.test_plans import written
 
 pytestmark = pytest.mark.usefixtures("fast")
 
-# A refusal names what was planned and what is there now, or why there is no plan any more.
-TEXT = re.compile(f"{BOTH.pattern}|is taken at site|it has the snapshots|wait for a reboot")
 CHANGED, OTHER = 20301, 20302
 MODES = ("offline", "online", "restart")
 KINDS = {"offline": "qemu", "online": "qemu", "restart": "lxc"}
@@ -128,6 +126,33 @@ def found_in(lab: Lab, kind: str) -> Any:
     return now, lab.client.get("nodes", row["node"], kind, CHANGED, "config")
 
 
+def disable_storage(lab: Lab) -> None:
+    lab.client.write("PUT", "storage", "local-lvm", data={"disable": 1})
+
+
+def fill_storage(lab: Lab) -> None:
+    for node in ("pve1", "pve2", "pve3"):
+        values = {"volid": f"local-lvm:vm-99{node[-1]}9-disk-0", "new": True, "size": 1 << 50}
+        lab.simulator.steer(f"/volumes/{node}", values)
+
+
+@pytest.mark.parametrize("change", [disable_storage, fill_storage])
+def test_a_target_without_its_storage_is_named_with_the_plan(
+    unused: Lab, away: Lab, place: str, change: Callable[[Lab], None]
+) -> None:
+    make_guest(unused, "offline", CHANGED, "w1")
+    given = options(unused, away, tenant="acme", **MAPS)
+    planned(unused, away, place, given)
+    change(away)
+    for lab in (unused, away):
+        lab.simulator.reset_log()
+    for check in (True, False):
+        refused = unused.run("relocate", check=check, apply_plan=place, **given)
+        assert f"planned VMID {CHANGED} on node pve1, now " in refused["msg"]
+        assert "storage" in refused["msg"].lower()
+    assert written(unused) == written(away) == set()
+
+
 # Each change with each mode, one mode of each in `make test`.
 CASES = [
     pytest.param(MODES[(number + turn) % len(MODES)], change)
@@ -158,7 +183,7 @@ def test_a_guest_that_changed_is_refused_and_the_other_moves(
         assert of_guests(away) <= approved(place, "munich")
         for result in (foreseen, found):
             assert result.get("failed"), result
-            assert TEXT.search(result["msg"]), result["msg"]
+            assert BOTH.search(result["msg"]), result["msg"]
         outcomes = {row["vmid"]: row["outcome"] for row in found["guests"]}
         assert outcomes.get(CHANGED, "failed") == "failed"
         assert outcomes[OTHER] == "held", found["msg"]

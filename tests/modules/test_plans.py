@@ -268,6 +268,7 @@ def test_an_approved_node_without_room_is_not_replaced_by_another(unused: Lab, p
     unused.simulator.steer(f"/nodes/{node}", {"memory": 2 << 30})
     result = apply(unused, place, **goal)
     assert result["failed"]
+    assert f"planned VMID {planned['vms'][0]['vmid']} on node {node}, now " in result["msg"]
     assert "memory_overcommit" in result["msg"]
     assert unused.simulator.writes() == []
     unused.simulator.steer(f"/nodes/{node}", {"memory": 64 << 30})
@@ -437,10 +438,21 @@ def test_a_guest_that_has_moved_is_refused(unused: Lab, place: str) -> None:
 
 def test_a_node_that_was_lost_is_not_replaced_by_another(unused: Lab, place: str) -> None:
     planned = plan(unused, place, **WEB, vms=named("a"))
-    unused.simulator.steer(f"/nodes/{planned['vms'][0]['node']}", {"online": False})
-    result = apply(unused, place, **WEB, vms=named("a"))
-    assert result["failed"]
+    vmid, node = planned["vms"][0]["vmid"], planned["vms"][0]["node"]
+    unused.simulator.steer(f"/nodes/{node}", {"online": False})
+    for check in (True, False):
+        result = unused.run("vms", check=check, apply_plan=place, **WEB, vms=named("a"))
+        assert result["failed"]
+        assert f"planned VMID {vmid} on node {node}, now it is offline" in result["msg"]
     assert unused.simulator.writes() == []
+
+
+def test_a_storage_that_was_disabled_is_named_with_the_plan(unused: Lab, place: str) -> None:
+    row = plan(unused, place, **WEB, vms=named("a"))["vms"][0]
+    unused.client.write("PUT", "storage", "ceph", data={"disable": 1})
+    result = apply(unused, place, **WEB, vms=named("a"))
+    assert f"planned VMID {row['vmid']} on node {row['node']}, now " in result["msg"]
+    assert "'ceph'" in result["msg"]
 
 
 def test_two_plans_that_collide_end_with_the_first(unused: Lab, place: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.errors import ValidationFailed
+from ..core.errors import FleetError, NotApproved, ValidationFailed
 from .protocols import Reader
 from .request import Request
 
@@ -52,6 +52,23 @@ class PlanBook:
     def target_of(self, vmid: int) -> str | None:
         """Return the node to which an approved plan moves a guest, None if it does not."""
         return None
+
+    def compared(self, text: str, vmid: int, key: tuple[str, str, str] = ("", "", "")) -> str:
+        """Return why a guest has no plan, after what an approved plan has for it. Without one,
+        return the text. `key` has the kind, the tag of the tenant and the name.
+        """
+        return text
+
+    def explain(
+        self, error: FleetError, vmid: int, key: tuple[str, str, str] = ("", "", "")
+    ) -> FleetError:
+        """Return the refusal of a guest with what an approved plan has for it. The failure of a
+        request is no refusal.
+        """
+        if isinstance(error, NotApproved) or error.method or error.retryable:
+            return error
+        answer = self.compared(error.answer or error.reason, vmid, key)
+        return error if answer in (error.answer, error.reason) else error.on(answer=answer)
 
     def decided_at(self, now: float) -> float:
         """Return the time of the decisions, in seconds since the epoch: with an approved plan, the

@@ -123,6 +123,15 @@ class Approved(PlanBook):
         target = change.after.get("node")
         return str(target) if target else None
 
+    def compared(self, text: str, vmid: int, key: tuple[str, str, str] = ("", "", "")) -> str:
+        """Return why a guest has no plan, after the VMID and the node that were planned for it."""
+        found = self._vmids.get(vmid) or self._guests.get(key)
+        if found is None or found.guest is None:
+            return text
+        node = found.after.get("node") or found.guest.node
+        planned = f"planned VMID {found.guest.vmid} on node {node}, now "
+        return text if text.startswith(planned) else f"{planned}{text}"
+
     def decided_at(self, now: float) -> float:
         """Return when the plan was made."""
         return self._created

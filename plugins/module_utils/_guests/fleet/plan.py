@@ -310,13 +310,18 @@ class FleetPlanner:
             raise _same(item, other, row_of_actual(actual))
 
     def _why_without(self, item: VmItem, error: FleetError) -> FleetError:
-        """Return the error, with a next step if the source is a new template of this run."""
-        source = item.desired.guest.source
+        """Return the error, with a next step if the source is a new template of this run, and with
+        what an approved plan has for the guest.
+        """
+        guest = item.desired.guest
+        source, name = guest.source, guest.name or str(guest.vmid)
+        key = (guest.kind.type, guest.tenant_tag or "", name)
+        compared = self._memory.plan_book.explain(error, guest.vmid or 0, key)
         if source is None or not isinstance(error, NotFound):
-            return error
+            return compared
         template = self._templates.get(source.name or str(source.vmid))
         if template is None or template.kind is not item.kind:
-            return error
+            return compared
         return error.on(
             attempted=f"{item.desired.guest.label} was not planned",
             answer=f"its source is {template.place}, which is not made yet",

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -97,8 +97,15 @@ def plan_evacuation(
     _plan_free(round_, options, ha, free)
     if options.unmovable == SHUTDOWN:
         _plan_stops(round_, options)
-    decisions = [round_.decisions[row.vmid] for row in moving]
+    decisions = [_compared(round_.decisions[row.vmid], client.plan_book) for row in moving]
     return Evacuation(cluster, tuple(decisions), tuple(resting))
+
+
+def _compared(decision: GuestDecision, plan_book: PlanBook) -> GuestDecision:
+    """Return a decision; that of a guest that stays has what an approved plan has for it."""
+    if decision.action != STAY:
+        return decision
+    return replace(decision, why=plan_book.compared(decision.why, decision.row.vmid))
 
 
 def runs(row: VmRow) -> bool:

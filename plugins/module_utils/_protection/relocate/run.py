@@ -24,7 +24,15 @@ from ..._guests.kinds.model import Actual
 from ..restore.failover.choose import in_groups
 from .decide import RESTORE, SOURCE, TARGET, decide, is_by_archive, is_on_its_way
 from .desired import DesiredMoves, read_desired
-from .places import FoundSite, MovingGuest, Places, find_guests, read_cluster, tenant_name
+from .places import (
+    FoundSite,
+    MovingGuest,
+    Places,
+    find_guests,
+    guest_key,
+    read_cluster,
+    tenant_name,
+)
 from .read import read_both, read_identity
 from .report import result_of
 from .resource import MoveContext, MoveOutcome, Relocation, with_error
@@ -123,7 +131,9 @@ def _plan(context: MoveContext) -> tuple[MoveContext, list[Relocation], int]:
         guest, destination, found_problems = choice
         move = Relocation(context, guest, places.pool_of(guest.actual), destination)
         if found_problems:
-            move.refusal = refusal_of(f"{guest.actual.label} was not moved", found_problems)
+            refusal = refusal_of(f"{guest.actual.label} was not moved", found_problems)
+            key = guest_key(guest.actual, prefix)
+            move.refusal = target.plan_book.explain(refusal, 0, key)
         return move
 
     return context, side_by_side(relocation, chosen), len(found.complete)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...._foundation.api.layers.caching import CachingReader
+from ...._foundation.cluster.tenant import tenant_tag
 from ...._foundation.core.errors import Conflict, FleetError, NotFound
 from ...._foundation.core.failures.problems import RefusalWords, require_none
 from ...._foundation.core.formatting import first_of
@@ -94,8 +95,9 @@ def plan_failover(
     problems = [*site.problems, *site.locked, *chosen.problems]
     if desired.choice.excluded.isdisjoint(site.vmids):  # otherwise some archives are not read
         problems += find_unused(desired, site.found)
+    prefix = desired.choice.owner.prefix
     if not desired.rehearsal:
-        prefix, lost = desired.choice.owner.prefix, desired.lost
+        lost = desired.lost
         problems += find_start_blockers(other, chosen.guests, prefix, lost=lost)
     reader = CachingReader.around(client)
     view = _view(reader, site)
@@ -105,24 +107,27 @@ def plan_failover(
     for incoming, own in known:
         one, found = _plan_guest(reader, view, desired, incoming, own, check_mode=check_mode)
         if found and client.plan_book.digest:
-            one, found = _refused(incoming, found), []
+            tag = tenant_tag(incoming.tenant, prefix) if incoming.tenant else ""
+            key = (incoming.chosen.kind.type, tag, incoming.chosen.name)
+            answer = client.plan_book.compared("; ".join(found), 0, key)
+            one, found = _refused(incoming, answer), []
         problems += found
         guests += [one] if one is not None else []
     if desired.rehearsal and not problems:
         guests, problems = _plan_copies(reader, site, desired, guests)
     if not known and not problems:
         _require_exclusion(desired, site, chosen)
-    require_none(problems, WORDS, short_names(chosen.guests, desired.choice.owner.prefix))
+    require_none(problems, WORDS, short_names(chosen.guests, prefix))
     steps = [removal_summary(VM, row.vmid, row.node) for row in site.orphans]
     steps += [step for one in guests for step in one.steps]
     return FailoverPlan(tuple(guests), chosen, tuple(steps))
 
 
-def _refused(incoming: RestoredGuest, problems: Sequence[str]) -> PlannedRecovery:
+def _refused(incoming: RestoredGuest, answer: str) -> PlannedRecovery:
     """Return a guest of an approved plan that does not come up; the others do (pure)."""
     refusal = Conflict(
         attempted=f"{incoming.label} was not brought up",
-        answer="; ".join(problems),
+        answer=answer,
         next_step="Plan again, and have the new plan approved",
         reason="not the approved plan",
     )

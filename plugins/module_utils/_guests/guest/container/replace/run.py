@@ -104,7 +104,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         )
     if params.get("name") is not None:
         require_name(context.desired.guest.label, actual.identity, [params["name"]])
-    return apply_plan(Replacement(context, actual, cluster, goal), check_mode)
+    try:
+        replacement = Replacement(context, actual, cluster, goal)
+    except FleetError as error:
+        raise client.plan_book.explain(error, actual.vmid) from error
+    return apply_plan(replacement, check_mode)
 
 
 def _context(params: Mapping[str, Any], client: Client, check_mode: bool) -> ContainerContext:
