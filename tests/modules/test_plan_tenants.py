@@ -7,6 +7,7 @@ written, a run fails if check mode says so, and a second run changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
+from tests.modules.test_plan_changes import BOTH
 from tests.modules.test_plans import approved_requests, written
 from tests.modules.test_tenant_networks import GONE, INITECH
 
@@ -61,6 +63,8 @@ HARMLESS = {
     "change": {"pool", "user", "guest"},
     "remove": {"no user", "no token", "no roles"},
 }
+# A tenant that is new does not take over the objects of others, with or without a plan.
+CAUSES = {("create", "user"): re.compile("there is user 'tenant_initech@pve' without the mark")}
 CASES = [
     (name, change)
     for name in HARMLESS
@@ -87,6 +91,8 @@ def test_an_object_of_a_tenant_that_changed(
     for check in (True, False):
         result = unused.run("tenant", check=check, apply_plan=place, **goal)
         assert result.get("failed", False) == is_refused, result
+        text = CAUSES.get((name, change), BOTH)
+        assert not is_refused or text.search(result["msg"]), result["msg"]
         assert not check or unused.simulator.writes() == []
     assert written(unused) <= approved_requests(place)
     unused.simulator.reset_log()

@@ -170,7 +170,9 @@ class Approved(PlanBook):
         """
         found = self._vmids.get(now.guest.vmid) if now.guest is not None else None
         if found is None or found.guest is None or now.guest is None:
-            return _differs(label_of(now), ["nothing was planned for it"], [], _summaries(now))
+            steps = _summaries(now)
+            text = f"nothing was planned for it, now it needs: {', '.join(steps[:_LISTED])}"
+            return _differs(label_of(now), [text], [], steps)
         planned, text = found.guest, f"it is {now.guest.kind} {label_of(now)}"
         answer = f"planned VMID {planned.vmid} as {planned.kind} {label_of(found)}, now {text}"
         return _differs(label_of(now), [answer], _summaries(found), _summaries(now))
