@@ -623,10 +623,53 @@ def test_a_running_machine_with_the_cpu_of_its_node_needs_the_same_one(
         assert not unused.run("relocate", check=True, **given).get("failed")
 
 
+MODELS = ("cluster", "qemu", "custom-cpu-models")
+
+
+@pytest.mark.parametrize(
+    ("there", "text"),
+    [
+        (None, "site munich has no CPU model custom-mine, or its login may not see it"),
+        ("Haswell", "site munich has another CPU model custom-mine"),
+        ("Skylake-Client", ""),
+    ],
+)
+def test_a_machine_with_a_custom_cpu_model_needs_the_same_one(
+    unused: Lab, away: Lab, there: str | None, text: str
+) -> None:
+    """CPUConfig.pm, assert_custom_model_compatibility. The models are read for such a VM only."""
+    for lab, base in ((unused, "Skylake-Client"), (away, there)):
+        if base is not None:
+            data = {"cputype": "custom-mine", "reported-model": base}
+            lab.client.write("POST", *MODELS, data=data)
+    for number in range(2):
+        vmid = make_guest(unused, "offline", 20300 + number, f"w{number}")
+    given = options(unused, away, tenant="acme", storage="local-lvm")
+    away.simulator.reset_log()
+    assert not unused.run("relocate", check=True, **given).get("failed")
+    assert f"GET /{'/'.join(MODELS)}" not in requests(away)
+    for number in range(2):
+        path = ("nodes", "pve1", "qemu", vmid - number, "config")
+        unused.client.write("PUT", *path, data={"cpu": "custom-mine,flags=+aes"})
+    if text:
+        assert refused_lines(unused, given).count(text) == 2
+        return
+    away.simulator.reset_log()
+    assert not unused.run("relocate", check=True, **given).get("failed")
+    assert requests(away).count(f"GET /{'/'.join(MODELS)}") == 1
+    moved(unused, given)
+
+
 def test_a_site_with_an_older_version_is_refused(unused: Lab, old: Lab) -> None:
-    make_guest(unused, "offline")
+    """Its CPU models have another request."""
+    vmid = make_guest(unused, "offline")
+    unused.client.write("POST", *MODELS, data={"cputype": "custom-mine", "reported-model": "max"})
+    config = ("nodes", "pve1", "qemu", vmid, "config")
+    unused.client.write("PUT", *config, data={"cpu": "custom-mine"})
     given = options(unused, old, vms=["mover"], storage="local-lvm")
-    assert "site munich has the older Proxmox VE 8" in refused_lines(unused, given)
+    lines = refused_lines(unused, given)
+    assert "site munich has the older Proxmox VE 8" in lines
+    assert "site munich has no CPU model custom-mine" in lines
 
 
 @pytest.mark.usefixtures("fast")

@@ -22,7 +22,8 @@ from .property_strings import number
 _ALL = Call(("cluster", "qemu", "custom-cpu-models"))
 _ONE = Call((*_ALL.path, "{name}"))
 _PREFIX = "custom-"
-_SINCE = (9, 2)
+SINCE = (9, 2)
+"""The version of Proxmox VE whose API has custom CPU models."""
 _FLAG = re.compile(r"[+-][a-zA-Z0-9\-_.]+")
 _VENDOR = re.compile(r"[a-zA-Z0-9]{1,12}")
 _LONGEST = 40
@@ -82,7 +83,7 @@ def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
     """Return `desired` unchanged. Raises NotSupported for a version without custom CPU models."""
     attempted = f"CPU model '{desired.keys['name']}' was not changed"
     step = "Edit /etc/pve/virtual-guest/cpu-models.conf"
-    validate.require_since(_SINCE, client.version(), attempted, "CPU models in the API", step)
+    validate.require_since(SINCE, client.version(), attempted, "CPU models in the API", step)
     return desired
 
 

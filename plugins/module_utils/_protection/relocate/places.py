@@ -43,6 +43,8 @@ from ..._guests.kinds.move import (
     site_word,
 )
 from ..._guests.kinds.words import VM
+from ..._infrastructure.datacenter.cpu_model import CPU_MODEL
+from ..._infrastructure.datacenter.cpu_model import SINCE as CPU_MODELS_SINCE
 from ..._tenants.firewall.read import groups_of
 from ..backup.read import CONTENT
 from ..restore.failover.read import tenant_pools
@@ -378,7 +380,24 @@ class Places:
             problems.append(
                 f"it is in pool {actual.pool}, which site {self.desired.site} lacks (pools)"
             )
-        return problems + self._find_excess(actual)
+        return problems + self._find_cpu_problems(actual) + self._find_excess(actual)
+
+    def _find_cpu_problems(self, actual: Actual) -> list[str]:
+        """Return why the target does not run a VM with its custom CPU model. One request to each
+        site, once. Proxmox VE finds it before or after the copy of the disks (qemu-server:
+        API2/Qemu.pm, remote_migrate_vm of 9.1.19; update_vm_api).
+        """
+        name, site = _cpu_of(actual), self.desired.site
+        if not name.startswith("custom-"):
+            return []
+        here = _read_cpu_models(self.source_reads.client, actual.node)
+        there = _read_cpu_models(self.reads.client, self.local)
+        if name not in there:
+            return [f"site {site} has no CPU model {name}, or its login may not see it"]
+        own, other = here.get(name), there[name]
+        if own and other and CPU_MODEL.values(own) != CPU_MODEL.values(other):
+            return [f"site {site} has another CPU model {name}"]
+        return []
 
     def _find_unknown_groups(self, used: set[str]) -> list[str]:
         """Return the security groups in the rules of a guest that the target lacks: its firewall is
@@ -502,8 +521,7 @@ class Places:
         """Raise ConfigurationError for a running VM with the CPU of its node, if the CPU of the new
         node is another one. Two requests.
         """
-        cpu = str(actual.live.get("cpu") or "").partition(",")[0]
-        if not actual.running or cpu not in ("host", "cputype=host"):
+        if not actual.running or _cpu_of(actual) != "host":
             return
         models: list[str] = []
         for client, name in ((self.source, actual.node), (self.client, node)):
@@ -556,6 +574,19 @@ class Places:
             found = [known[name] for name in _CERTIFICATES if known.get(name)]
             self._fingerprints[node] = found[0] if found else ""
         return self._fingerprints[node]
+
+
+def _cpu_of(actual: Actual) -> str:
+    return str(actual.live.get("cpu") or "").partition(",")[0].removeprefix("cputype=")
+
+
+def _read_cpu_models(client: Client, node: str) -> dict[str, Mapping[str, Any]]:
+    """Return the custom CPU models that the login may see, without values before their API."""
+    if client.version() >= CPU_MODELS_SINCE:
+        rows = client.get("cluster", "qemu", "custom-cpu-models") or ()
+        return {str(row["cputype"]): row for row in rows}
+    rows = client.get("nodes", node, "capabilities", "qemu", "cpu") or ()
+    return {str(row["name"]): {} for row in rows}
 
 
 def _is_by_archive(guest: MovingGuest) -> bool:

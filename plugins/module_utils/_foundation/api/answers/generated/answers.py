@@ -179,6 +179,7 @@ _NODES_GUEST_FIREWALL_RULES = ObjectForm(
 
 READS: Mapping[str, Form] = {
     "version": ObjectForm({"version": name}, {}),
+    "nodes/*/capabilities/qemu/cpu": rows(ObjectForm({"name": name}, {})),
     "nodes/*/capabilities/qemu/migration": ObjectForm({}, {"has-dbus-vmstate": flag}),
     "cluster/resources": rows(
         TypeForm(
