@@ -275,16 +275,22 @@ def _second_copies(guests: Sequence[InventoryGuest]) -> set[int]:
     cluster: the target until it is proven, then the source. Their notes say so, which are read
     with the configuration.
     """
-    copies = {(site_word(one.site), one.vmid, one.kind, one.tenant) for one in guests}
+    copies = {
+        (site_word(one.site), one.vmid, one.kind, one.tenant): one.variables.get("proxmox_move")
+        for one in guests
+    }
     found: set[int] = set()
     for index, guest in enumerate(guests):
         move = guest.variables.get("proxmox_move")
         if not move:
             continue
-        here = (site_word(guest.site), guest.vmid)
-        source, target = (move["from_site"], move["from_vmid"]), (move["to_site"], move["to_vmid"])
-        keeps, other = (target, source) if move["state"] == PROVEN else (source, target)
-        if here == other and (*keeps, guest.kind, guest.tenant) in copies:
+        kept = (guest.kind, guest.tenant)
+        source = (move["from_site"], move["from_vmid"], *kept)
+        target = (move["to_site"], move["to_vmid"], *kept)
+        if not copies.keys() >= {source, target}:
+            continue
+        state = (copies[target] or move)["state"]  # the locked source does not learn of the proof
+        if (site_word(guest.site), guest.vmid, *kept) == (source if state == PROVEN else target):
             found.add(index)
     return found
 
