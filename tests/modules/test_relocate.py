@@ -464,6 +464,37 @@ def test_moves_from_one_storage_are_limited(
 
 
 @pytest.mark.usefixtures("fast")
+def test_a_tier_moves_together_after_the_proof_of_the_tier_before(unused: Lab, away: Lab) -> None:
+    """Although there is room for all three at once."""
+    for number, order in enumerate((2, 1, 2)):
+        vmid = make_guest(unused, "offline", 20300 + number, f"w{number}")
+        path = ("nodes", "pve1", "qemu", vmid, "config")
+        unused.client.write("PUT", *path, data={"startup": f"order={order}"})
+    begun: list[int] = []
+    second, both = threading.Event(), threading.Barrier(2)
+    send = Relocation.send
+
+    def follow(move: Relocation, step: Step) -> Any:
+        if step.action == MOVE:
+            vmid = move.guest.actual.vmid
+            begun.append(vmid)
+            if vmid == 20301:
+                assert not second.wait(1), "the second tier moves beside the first one"
+            else:
+                second.set()
+                notes = away.client.get("nodes", "pve1", "qemu", 20301, "config")["description"]
+                assert ":proven:" in notes
+                both.wait(30)
+        return send(move, step)
+
+    given = options(unused, away, tenant="acme", parallel=3)
+    with mock.patch.object(Relocation, "send", follow):
+        moved(unused, given)
+    assert begun[0] == 20301
+    assert sorted(begun) == [20300, 20301, 20302]
+
+
+@pytest.mark.usefixtures("fast")
 def test_each_guest_needs_a_bounded_number_of_requests(unused: Lab, away: Lab) -> None:
     """Besides the looks at its tasks: both sides are read before each of its four writes, and after
     the last one.

@@ -158,11 +158,15 @@ def test_jobs_move_the_guests_of_a_tenant_to_another_site(
         planned = job.launch_for_all(name, answers, ["--check"]).expect()
         assert night.simulator.writes() == munich.simulator.writes() == []
         assert "acme/mover  planned as" in planned.output
+        lines = planned.artifacts["fleet_plan"]
+        assert lines[0].startswith("~ acme/mover  planned as")
+        assert lines[-1] == "Plan: 1 to change"
         held = job.launch_for_all(name, answers).expect()
         assert "held until" in held.output
         assert state(night, vmid) == "stopped migrate"
         done = job.launch_for_all(name, {**answers, "relocate_hold": "0s"}).expect()
         assert "acme/mover  complete as" in done.output
+        assert "~ acme/mover  complete as" in str(done.artifacts["fleet_plan"])
         assert (state(night, vmid), state(munich, vmid)) == ("gone", "stopped")
 
 
