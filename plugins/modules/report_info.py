@@ -200,6 +200,15 @@ report:
               limit: 20
               exceeded: false
           reason: null
+    totals:
+      description:
+        - Each tenant over sites as one, with C(sites), its resources at all of them, and the
+          C(quotas) over all sites. RV(report.tenants) has its resources at each site.
+        - C(reason) is null unless a site could not be read or is not in this report. C(exceeded) is
+          then true or null.
+      type: list
+      elements: dict
+      sample: []
     vms:
       description: The VMs, without templates.
       type: list

@@ -12,12 +12,14 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from ...module_utils._foundation.cluster.quota import KINDS
 from ...module_utils._foundation.core.formatting import printable
 from ...module_utils._foundation.core.texts.plan_lines import SIGNS
 from ...module_utils._foundation.core.times import iso
 from ...module_utils._foundation.plans.document import Document
 from ...module_utils._foundation.plans.show import label_of, moves_of, request_line
 from ...module_utils._operation.drift.text import differences
+from ...module_utils._operation.report.costs import sum_of
 from .formatting import FILTERS
 
 Row = Mapping[str, Any]
@@ -32,12 +34,13 @@ def view_of(report: Row) -> dict[str, Any]:
     names = _site_names(report["sites"])
     guests = [*report["vms"], *report["containers"]]
     vms = [{**vm, "anchor": f"vm-{number}"} for number, vm in enumerate(guests)]
-    anchors = _anchors(report, vms)
+    tenants = _tenants(report)
+    anchors = _anchors(report, vms, tenants)
     return {
         "site_names": names,
         "several": len(names) > 1,
         "shown": SHOWN,
-        "tenants": _tenants(report),
+        "tenants": tenants,
         "groups": _groups(vms),
         "differences": _differences(report["drift"], anchors),
         "anchors": anchors,
@@ -53,31 +56,53 @@ def _site_names(sites: Sequence[Row]) -> dict[str, str]:
     return names
 
 
-def _anchors(report: Row, vms: Sequence[Row]) -> dict[tuple[Any, ...], str]:
+def _anchors(report: Row, vms: Sequence[Row], tenants: Sequence[Row]) -> dict[tuple[Any, ...], str]:
     """Return the anchors by site and object. They consist of numbers, not of names."""
     anchors: dict[tuple[Any, ...], str] = {}
     for number, site in enumerate(report["sites"]):
         anchors[(site["site"],)] = f"site-{number}"
         for index, node in enumerate(site["nodes"]):
             anchors[(site["site"], "node", node["node"])] = f"node-{number}-{index}"
-    for number, tenant in enumerate(report["tenants"]):
-        anchors[(tenant["site"], "tenant", tenant["tenant"])] = f"tenant-{number}"
+    for number, tenant in enumerate(tenants):
+        for row in (tenant, *tenant["rows"]):
+            anchors[(row.get("site", ""), "tenant", row["tenant"])] = f"tenant-{number}"
     for vm in vms:
         anchors[(vm["site"], "vmid", vm["vmid"])] = vm["anchor"]
     return anchors
 
 
 def _tenants(report: Row) -> list[dict[str, Any]]:
-    """Return the tenants with their growth and their costs, None if unknown."""
+    """Return the tenants with their growth and their costs, None if unknown.
+
+    A tenant over sites is listed once, with `rows` for its sites.
+    """
     grown = report["growth"]["tenants"]
     costs = {"tenants": []} | (report["costs"] or {})
     by_owner = {(cost["site"], cost["tenant"]): cost for cost in costs["tenants"]}
-    tenants: list[dict[str, Any]] = []
+    totals = {(site, one["tenant"]): one for one in report["totals"] for site in one["sites"]}
+    tenants: dict[tuple[str, str], dict[str, Any]] = {}
     for tenant in report["tenants"]:
-        site, name = tenant["site"], tenant["tenant"]
-        more = {"growth": grown.get(site, {}).get(name), "cost": by_owner.get((site, name))}
-        tenants.append({**tenant, **more})
-    return tenants
+        site, name = place = tenant["site"], tenant["tenant"]
+        more = {"growth": grown.get(site, {}).get(name), "cost": by_owner.get(place)}
+        row = {**tenant, **more, "rows": []}
+        if place in totals:
+            first = (totals[place]["sites"][0], name)
+            whole = tenants.setdefault(first, {**totals[place], "rows": []})
+            whole["rows"].append(row)
+        else:
+            tenants[place] = row
+    return [_with_sums(one) if one["rows"] else one for one in tenants.values()]
+
+
+def _with_sums(tenant: dict[str, Any]) -> dict[str, Any]:
+    """Return a tenant over sites with its growth and its costs at all sites."""
+    growths = [row["growth"] for row in tenant["rows"]]
+    costs = [row["cost"] for row in tenant["rows"]]
+    growth = None
+    if all(growths):
+        growth = {kind: sum(one[kind] for one in growths) for kind in KINDS}
+    cost = {"total": sum_of(costs)} if all(costs) else None
+    return {**tenant, "growth": growth, "cost": cost}
 
 
 def _reach(site: Row) -> list[dict[str, Any]]:

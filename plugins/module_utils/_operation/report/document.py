@@ -19,7 +19,7 @@ from .guests import guests_of
 from .history import ReportHistory, entry_of, extended, growth_of, trend_of
 from .model import Prices, ReportOptions, Row, SiteReading
 from .risks import ReportFindings, risks_of
-from .tenants import tenants_of_site
+from .tenants import tenants_of_site, totals_of
 
 VERSION = 1
 Place = Mapping[str, list[dict[str, Any]]]
@@ -42,7 +42,8 @@ def document_of(
         all_guests += guests
     compared = [reading.drift for reading in readings if reading.drift is not None]
     drift = drift_of(compared, checked) if compared else None
-    risks = risks_of(ReportFindings(sites, tenants, all_guests, drift, wanted, now))
+    totals = totals_of(tenants, wanted)
+    risks = risks_of(ReportFindings(sites, tenants, totals, all_guests, drift, wanted, now))
     entry = entry_of(checked, sites, tenants)
     return {
         "version": VERSION,
@@ -53,6 +54,7 @@ def document_of(
         "attention": risks,
         "sites": sites,
         "tenants": tenants,
+        "totals": totals,
         "vms": _of_kind(all_guests, VIRTUAL_MACHINE),
         "containers": _of_kind(all_guests, CT),
         "drift": drift,

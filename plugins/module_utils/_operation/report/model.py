@@ -49,7 +49,8 @@ class ReportOptions:
     """The options of a task. `facts` are the options of the modules that read nodes and cluster,
     `nodes` the nodes that the rules of placement name, by option.
 
-    `proofs` are the last proven restores by guest, None without a record of drills.
+    `totals` are the quotas of tenants over sites. `proofs` are the last proven restores by guest,
+    None without a record of drills.
     """
 
     prefix: str
@@ -61,6 +62,7 @@ class ReportOptions:
     proofs: Mapping[GuestKey, RestoreProof] | None = None
     nodes: Mapping[str, Collection[str]] = field(default_factory=dict)
     addresses: bool = False
+    totals: Mapping[str, Limits] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

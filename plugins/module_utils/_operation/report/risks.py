@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..._foundation.core.quantities import readable_size
+from ..._foundation.cluster.quota import format_figures
 from ..._guests.kinds.move import move_text
 from ..._guests.kinds.words import CT
 from ..._infrastructure.facts.node_info import read_rules
@@ -23,7 +23,6 @@ from .model import DAY, ReportOptions, Row
 CRITICAL = "critical"
 WARNING = "warning"
 NOTICE = "notice"
-_BYTES = ("memory", "disk")
 _DRIFT = {
     DRIFTED: "differs from the estate",
     MISSING: "is missing",
@@ -48,6 +47,7 @@ class ReportFindings:
 
     sites: Sequence[Row]
     tenants: Sequence[Row]
+    totals: Sequence[Row]
     guests: Sequence[Row]
     drift: Row | None
     wanted: ReportOptions
@@ -68,7 +68,8 @@ def risks_of(findings: ReportFindings) -> list[dict[str, Any]]:
     """Return the risks that were found: critical ones, then warnings, then notices.
 
     Each has `kind`, `severity`, `title`, `count` and `cases`. A case has a `text` and the object
-    that it concerns: `site`, and one of `node`, `tenant` and `vmid`, or none.
+    that it concerns: `site`, empty for a tenant over sites, and one of `node`, `tenant` and `vmid`,
+    or none.
     """
     risks: list[dict[str, Any]] = []
     for risk in RISKS:
@@ -82,7 +83,7 @@ def risks_of(findings: ReportFindings) -> list[dict[str, Any]]:
 
 def _item(row: Row, text: str, **about: Any) -> dict[str, Any]:
     nothing: Mapping[str, Any] = {"node": None, "tenant": None, "vmid": None}
-    return {"site": row["site"], **nothing, **about, "text": text}
+    return {"site": row.get("site", ""), **nothing, **about, "text": text}
 
 
 def _of_vms(vms: Iterable[Row], text: str = "{name}") -> Items:
@@ -149,13 +150,12 @@ def _unknown_parts(found: ReportFindings) -> Items:
 
 
 def _exceeded_quotas(found: ReportFindings) -> Items:
-    for tenant in found.tenants:
+    for tenant in (*found.totals, *found.tenants):
+        place = f" over the sites {', '.join(tenant['sites'])}" if "sites" in tenant else ""
         for quota in tenant["quotas"]:
             if quota["exceeded"]:
-                amounts = [quota["used"], quota["limit"]]
-                if quota["kind"] in _BYTES:
-                    amounts = [readable_size(amount) for amount in amounts]
-                text = f"{tenant['tenant']}: {quota['kind']} {amounts[0]} of {amounts[1]}"
+                used, limit = format_figures(quota["kind"], quota["used"], quota["limit"])
+                text = f"{tenant['tenant']}: {quota['kind']} {used} of {limit}{place}"
                 yield _item(tenant, text, tenant=tenant["tenant"])
 
 

@@ -32,7 +32,7 @@ from .document import csv_with, document_of, history_with
 from .history import read_history
 from .model import ReportOptions, Row, SiteReading
 from .read_site import read_report_site
-from .tenants import read_report_tenants, unlisted_sites
+from .tenants import read_report_tenants, read_totals, unlisted_sites
 
 if TYPE_CHECKING:
     from ..._foundation.api.client import Client
@@ -147,6 +147,7 @@ def read_desired(params: Mapping[str, Any]) -> ReportOptions:
         snapshot_days=_days(params, "snapshot_days"),
         backup_days=_days(params, "backup_days"),
         tenants=read_report_tenants(params.get("tenants") or {}, prefix),
+        totals=read_totals(params.get("tenants") or {}, prefix),
         prices=read_prices(params.get("prices")),
         facts=facts,
         nodes={

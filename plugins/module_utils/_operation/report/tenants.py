@@ -23,7 +23,7 @@ def read_report_tenants(given: Mapping[str, Any], prefix: str) -> list[ReportTen
     """Return the tenants as an estate describes them, for each of their sites. Raises ValidationFailed."""
     found: list[ReportTenant] = []
     for name, options in read_estate_tenants(given).items():
-        # A quota over sites is not compared with the use at one of them.
+        # A quota over sites is compared with the use at all of them, in `totals_of`.
         by_site: dict[str, Any] = dict.fromkeys(options.get("sites") or ())
         by_site |= options.get("site_quotas") or {}
         if not by_site:
@@ -92,6 +92,44 @@ def tenants_of_site(
             row = _unknown(row)
         rows.append(row)
     return rows
+
+
+def totals_of(rows: Iterable[Row], wanted: ReportOptions) -> list[dict[str, Any]]:
+    """Return each tenant over sites as one: its use at all of its sites, beside its quota there.
+
+    `rows` are the tenants at each site. A site that is not in the report has unknown use.
+    """
+    by_place = {(row["tenant"], row["site"]): row for row in rows}
+    found: list[dict[str, Any]] = []
+    for name in sorted(wanted.totals):
+        sites = [one.site for one in wanted.tenants if one.name == name]
+        own = {site: by_place[name, site] for site in sites if (name, site) in by_place}
+        if own:
+            found.append(_total(name, sites, own, wanted.totals[name]))
+    return found
+
+
+def _total(
+    name: str, sites: Sequence[str], own: Mapping[str, Row], limits: Limits
+) -> dict[str, Any]:
+    known = [row for row in own.values() if row["vms"] is not None]
+    reasons = [f"site {site} is not in this report" for site in sites if site not in own]
+    reasons += [f"site {site}: {row['reason']}" for site, row in own.items() if row["reason"]]
+    used = total(QuotaFigures(**{kind: row[kind] for kind in KINDS}) for row in known)
+    whole = {
+        "tenant": name,
+        "sites": list(sites),
+        **asdict(used),
+        "running": sum(row["running"] for row in known),
+        "quotas": _used(limits, used),
+        "reason": "; ".join(reasons) or None,
+    }
+    if not known:
+        return _unknown(whole)
+    for quota in whole["quotas"]:
+        # The rest of the use can only exceed the quota, too.
+        quota["exceeded"] = quota["exceeded"] or (None if reasons else False)
+    return whole
 
 
 def _order(name: str) -> tuple[bool, str]:

@@ -11,6 +11,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.drift.tenants
 from ansible_collections.pve.fleet.plugins.module_utils._operation.report.model import ReportTenant
 from ansible_collections.pve.fleet.plugins.module_utils._operation.report.tenants import (
     read_report_tenants,
+    read_totals,
 )
 
 ACME = {
@@ -23,14 +24,13 @@ ACME = {
 
 def test_the_report_compares_a_site_with_the_quota_of_the_site() -> None:
     """The quota over sites would hide that the sum exceeds it."""
-    found = read_report_tenants(
-        {"Acme": ACME, "globex": {"site": "berlin", "quota": {"vms": 2}}}, "tenant_"
-    )
-    assert found == [
+    given = {"Acme": ACME, "globex": {"site": "berlin", "quota": {"vms": 2}}}
+    assert read_report_tenants(given, "tenant_") == [
         ReportTenant("acme", "berlin", {}),
         ReportTenant("acme", "munich", {"vms": 4}),
         ReportTenant("globex", "berlin", {"vms": 2}),
     ]
+    assert read_totals(given, "tenant_") == {"acme": {"vms": 10}}
 
 
 def test_networks_are_compared_at_each_site() -> None:
