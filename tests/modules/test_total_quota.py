@@ -214,7 +214,7 @@ def test_a_guest_whose_site_was_changed_is_refused(labs: Labs, more: dict[str, A
         assert row["error"]["reason"] == "at another site"
         assert row["error"]["site"] == "berlin"
         assert "VM 'a' was not created at site munich: it exists at site berlin (VM" in row["msg"]
-        assert "Set its site to berlin" in row["msg"]
+        assert "Move it with pve.fleet.relocate, or set its site to berlin" in row["msg"]
         assert listings(labs["paris"]) == (1 if check or more else 2)  # the count of a new guest
     assert of_acme(labs) == [("berlin", "a"), ("munich", "b")]
     reset_logs(labs)

@@ -200,8 +200,8 @@ def _is_there(item: VmItem, site: str, place: str) -> Conflict:
         f"{guest.label} was not created at site {item.site}: it exists at site {site} ({place}), "
         "and this task does not move guests",
         (
-            f"Set its site to {site}. For a second guest of this name, list the guest at site"
-            f" {site}, too"
+            f"Move it with pve.fleet.relocate, or set its site to {site}. For a second guest"
+            f" of this name, list the guest at site {site}, too"
         ),
         "at another site",
         details={"site": site},
