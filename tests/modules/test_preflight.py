@@ -19,6 +19,7 @@ from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, settle, take
 from tests.modules.tenant_lab import made
+from tests.modules.test_check_privileges import roles_with
 
 STRANGER = {"token_id": "ops@pve!auto", "token_secret": "00000000-0000-4000-8000-0000000000f2"}
 EVERYTHING: dict[str, Any] = {
@@ -621,6 +622,37 @@ def test_privileges_that_options_of_an_estate_need(
         assert wanted.partition(" ")[0] in result["role_command"].replace('"', " ").split()
     else:
         assert not any(subject.endswith("on /") for subject in privileges)
+
+
+@pytest.mark.parametrize(
+    ("options", "tag"),
+    [
+        ({"registered_tags": ["prod"]}, "prod"),
+        ({"user_tag_access": {"user_allow": "list", "user_allow_list": ["db"]}}, "prod"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["vms", "containers"])
+def test_tags_that_the_datacenter_restricts(
+    unused: Lab, kind: str, options: dict[str, Any], tag: str
+) -> None:
+    """Source: pve-guest-common, GuestHelpers.pm, assert_tag_permissions."""
+    unused.run("cluster_options", **options)
+    login = limited(unused, "most", {"/": roles_with(unused, "Sys.Modify")})
+    guest: dict[str, Any] = {"name": "new1", "node": "pve1", "tags": [tag], "blank": True}
+    if kind == "containers":
+        guest = {"name": "new1", "node": "pve1", "tags": [tag], "source": "debian-13-standard"}
+        guest["rootfs"] = {"storage": "ceph", "size": "1G"}
+    estate = {kind: [guest]}
+    foreseen = unused.run("vms", check=True, **estate, **login)
+    assert f"Sys.Modify for modifying tag '{tag}'" in foreseen["msg"]
+    result = preflight(unused, estate=estate, **login)
+    failed = [(row["subject"], row["detail"]) for row in result["failed_checks"]]
+    assert [subject for subject, _detail in failed] == ["Sys.Modify on /"], result["table"]
+    assert f"the tag {tag} of" in failed[0][1]
+    assert "Sys.Modify" in preflight(unused, estate=estate)["role_command"]
+    assert not unused.run("vms", **estate).get("failed")
+    assert preflight(unused, estate=estate, **login)["passed"]  # it has the tag
 
 
 def test_a_check_without_privileges_says_so(lab: Lab) -> None:

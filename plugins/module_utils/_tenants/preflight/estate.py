@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._foundation.api.access.privileges import NEWEST
-from ..._foundation.api.access.required import RequiredRequest, privileges_beside
+from ..._foundation.api.access.required import RequiredRequest, privileges_beside, restricted_tags
+from ..._foundation.cluster.state import VmRow
 from ..._foundation.core.arguments.options import parse_options
 from ..._foundation.core.formatting import first_of
 from ..._foundation.spec.fleet import fleet_spec, with_defaults
@@ -49,6 +50,14 @@ class GuestNeeds:
     request: RequiredRequest
     node: str | None
     pool: str | None
+    name: str | None
+    tags: frozenset[str]
+    owner: str | None  # the tag of its tenant
+
+    def exists_as(self, guests: Iterable[VmRow]) -> VmRow | None:
+        """Return the guest if it exists."""
+        of_name = (row for row in guests if self.name and row.own_name == self.name)
+        return next((row for row in of_name if not self.owner or self.owner in row.tags), None)
 
     @property
     def devices(self) -> set[str]:
@@ -98,6 +107,9 @@ def _needs_of(item: VmItem) -> GuestNeeds:
         request=_request_of(item),
         node=guest.node,
         pool=guest.pool or None,
+        name=guest.name,
+        tags=frozenset(guest.own_tags),
+        owner=guest.tenant_tag,
     )
 
 
@@ -190,6 +202,20 @@ def estate_questions(
             user = one.label if path.startswith("/mapping/") else tasks[0]
             least_first = tuple(reversed(names))
             found.append(PrivilegeCheck(path, least_first, any_of, False, (user,)))
+    return found
+
+
+def tag_questions(
+    needs: Iterable[GuestNeeds], guests: Sequence[VmRow], options: Mapping[str, Any]
+) -> list[PrivilegeCheck]:
+    """Return the questions about the tags that guests get and the datacenter restricts."""
+    found: list[PrivilegeCheck] = []
+    for one in needs:
+        row_of_guest = one.exists_as(guests)
+        has = row_of_guest.tags if row_of_guest is not None else ()
+        for tag in restricted_tags(options, (), one.tags.difference(has)):
+            tasks = (f"the tag {tag} of {one.label}",)
+            found.append(PrivilegeCheck("/", ("Sys.Modify",), False, False, tasks))
     return found
 
 

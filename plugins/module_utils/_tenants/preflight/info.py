@@ -70,6 +70,7 @@ from .estate import (
     parse_estate,
     role_command,
     storage_items,
+    tag_questions,
 )
 from .orphans import find_orphans
 
@@ -261,6 +262,7 @@ def _checks(
             *questions(_given(params, "own_tasks"), subjects, version),
             *operation_questions(_given(params, "operations"), subjects, version),
             *estate_questions(needs, vmids, subjects, version),
+            *tag_questions(needs, cluster.guests, _tag_options(read, needs)),
             *job_questions(backups, version),
         ]
     )
@@ -379,6 +381,13 @@ def _mappings(read: PartialRead, word: str) -> list[str]:
         models = read.rows("CPU models", "cluster", "qemu", "custom-cpu-models")
         return [str(one["cputype"]).removeprefix("custom-") for one in models]
     return [str(one["id"]) for one in read.rows(f"{word} mappings", "cluster", "mapping", word)]
+
+
+def _tag_options(read: PartialRead, needs: Sequence[GuestNeeds]) -> Mapping[str, Any]:
+    """Return the options of the cluster, which restrict tags; one request if a guest has tags."""
+    if not any(one.tags for one in needs):
+        return {}
+    return read.read("options of the cluster", "cluster", "options") or {}
 
 
 def _zones(read: PartialRead, vnets: set[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ that are not known before the run, such as the groups of a user, count as passed
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -113,6 +113,23 @@ def find_missing(request: RequiredRequest, held: Privileges) -> str | None:
     return next((cause for cause in found if cause is not None), None)
 
 
+def restricted_tags(
+    options: Mapping[str, Any], old: Collection[str], new: Collection[str]
+) -> list[str]:
+    """Return the tags that change and that only Sys.Modify on / may change (pve-guest-common:
+    GuestHelpers.pm, assert_tag_permissions).
+
+    Without Sys.Audit, PVE shows the tags that the login may set, but not the restrictions: only a
+    tag that the guest has is known to be restricted.
+    """
+    allowed = options.get("allowed-tags") or ()
+    registered = options.get("registered-tags") or ()
+    is_free = (options.get("user-tag-access") or {}).get("user-allow", "free") == "free"
+    changed = sorted({*old} ^ {*new})
+    unknown = {tag for tag in changed if tag not in allowed and (tag in old or not is_free)}
+    return [tag for tag in changed if tag in registered or tag in unknown]
+
+
 @dataclass(frozen=True)
 class _Caller:
     """The privileges of the caller, and the parameters of a request."""
@@ -202,22 +219,11 @@ class _Caller:
         return self._missing_on(f"/storage/{target}", ("Datastore.AllocateSpace",))
 
     def _missing_tags(self, old: Sequence[str], new: Sequence[str]) -> str | None:
-        """Return the cause if the datacenter restricts a tag (pve-guest-common: GuestHelpers.pm,
-        assert_tag_permissions).
-
-        Without Sys.Audit, PVE shows the tags that the login may set, but not the restrictions: only
-        a tag that the guest has is known to be restricted.
-        """
+        """Return the cause if the datacenter restricts a tag."""
         if "Sys.Modify" in self.held.on("/"):
             return None
-        options = self.held.options
-        allowed = options.get("allowed-tags") or ()
-        restricted = {*old, *(options.get("registered-tags") or ())}
-        is_free = (options.get("user-tag-access") or {}).get("user-allow", "free") == "free"
-        for tag in sorted({*old} ^ {*new}):
-            if tag not in allowed and (tag in restricted or not is_free):
-                return f"/, Sys.Modify for modifying tag '{tag}'"
-        return None
+        found = restricted_tags(self.held.options, old, new)
+        return f"/, Sys.Modify for modifying tag '{found[0]}'" if found else None
 
     def _missing_group(self, privileges: Sequence[str], *options: Any) -> str | None:
         above, wanted = "/access/groups", frozenset(privileges)
