@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.modules.access_lab import limited, refused
+from tests.modules.access_lab import ROOT, limited, refused
 from tests.modules.backup_lab import add_nas
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
@@ -29,6 +29,8 @@ EVERYTHING: dict[str, Any] = {
     "bridges": ["vmbr0", "vmbr1"],
     "pool": "acme",
 }
+
+MAPPED_CARD = "node=pve1,path=0000:01:00.0,id=10de:1eb8"
 
 
 @pytest.fixture(scope="module")
@@ -643,7 +645,7 @@ def test_tags_that_the_datacenter_restricts(
     if kind == "containers":
         guest = {"name": "new1", "node": "pve1", "tags": [tag], "source": "debian-13-standard"}
         guest["rootfs"] = {"storage": "ceph", "size": "1G"}
-    estate = {kind: [guest]}
+    estate: dict[str, Any] = {kind: [guest]}
     foreseen = unused.run("vms", check=True, **estate, **login)
     assert f"Sys.Modify for modifying tag '{tag}'" in foreseen["msg"]
     result = preflight(unused, estate=estate, **login)
@@ -653,6 +655,54 @@ def test_tags_that_the_datacenter_restricts(
     assert "Sys.Modify" in preflight(unused, estate=estate)["role_command"]
     assert not unused.run("vms", **estate).get("failed")
     assert preflight(unused, estate=estate, **login)["passed"]  # it has the tag
+
+
+ROOT_ONLY: list[tuple[str, dict[str, Any], str]] = [
+    ("vms", {"options": {"args": "-S"}}, "args"),
+    ("vms", {"options": {"usb0": "host=1d6b:0002"}}, "usb0"),
+    ("vms", {"options": {"serial0": "/dev/ttyS0"}}, "serial0"),
+    ("vms", {"options": {"hostpci0": {"host": "0000:01:00"}}}, "hostpci0"),
+    ("vms", {"options": {"hostpci0": {"mapping": "gpu", "romfile": "a.rom"}}}, "hostpci0"),
+    ("containers", {"mounts": [{"volume": "/srv", "path": "/srv"}]}, "mp0"),
+    ("containers", {"features": {"keyctl": True}}, "features"),
+    ("containers", {"devices": [{"path": "/dev/ttyS0"}]}, "dev0"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "key"), ROOT_ONLY, ids=str)
+def test_options_that_only_root_may_set(
+    unused: Lab, kind: str, options: dict[str, Any], key: str
+) -> None:
+    """Source: qemu-server, API2/Qemu.pm, check_vm_modify_config_perm; pve-container, LXC.pm,
+    check_ct_modify_config_perm.
+    """
+    unused.client.write("POST", "cluster", "mapping", "pci", data={"id": "gpu", "map": MAPPED_CARD})
+    login = limited(unused, "all", {"/": "Administrator"})
+    guest: dict[str, Any] = {"name": "new1", "node": "pve1", **options, "blank": True}
+    if kind == "containers":
+        del guest["blank"]
+        guest["source"] = "debian-13-standard"
+        guest["rootfs"] = {"storage": "local-lvm", "size": "1G"}
+    estate: dict[str, Any] = {kind: [guest]}
+    foreseen = unused.run("vms", check=True, **estate, **login)
+    result = preflight(unused, estate=estate, **login)
+    (failed,) = result["failed_checks"]
+    assert (failed["check"], failed["subject"].split()[0]) == ("root", key)
+    assert failed["detail"] in foreseen["msg"]
+    assert "root@pam" in failed["next_step"]
+    assert unused.run("preflight_info", estate=estate, **ROOT)["passed"]
+
+
+def test_options_of_root_at_a_guest_that_exists(unused: Lab) -> None:
+    """A guest that has them keeps them, whoever runs the estate."""
+    vm = {"name": "new1", "node": "pve1", "blank": True, "options": {"args": "-S"}}
+    estate: dict[str, Any] = {"vms": [vm]}
+    unused.run("vms", **estate, **ROOT)
+    login = limited(unused, "all", {"/": "Administrator"})
+    assert not unused.run("vms", **estate, **login)["changed"]
+    result = preflight(unused, estate=estate, **login)
+    assert result["passed"], result["table"]
+    assert statuses(result, "root") == {"args of new1": "fail"}
 
 
 def test_a_check_without_privileges_says_so(lab: Lab) -> None:

@@ -7,14 +7,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._foundation.api.access.privileges import NEWEST
 from ..._foundation.api.access.required import RequiredRequest, privileges_beside, restricted_tags
+from ..._foundation.api.root import ROOT
 from ..._foundation.cluster.state import VmRow
 from ..._foundation.core.arguments.options import parse_options
 from ..._foundation.core.formatting import first_of
+from ..._foundation.schema.root_only import root_only
 from ..._foundation.spec.fleet import fleet_spec, with_defaults
 from ..._guests.fleet.items import Estate, VmItem, read_estate
 from ..._guests.fleet.secrets import fleet_secrets
@@ -51,6 +53,7 @@ class GuestNeeds:
     node: str | None
     pool: str | None
     name: str | None
+    is_vm: bool
     tags: frozenset[str]
     owner: str | None  # the tag of its tenant
 
@@ -108,6 +111,7 @@ def _needs_of(item: VmItem) -> GuestNeeds:
         node=guest.node,
         pool=guest.pool or None,
         name=guest.name,
+        is_vm=is_vm,
         tags=frozenset(guest.own_tags),
         owner=guest.tenant_tag,
     )
@@ -125,7 +129,7 @@ def _files(hardware: Any) -> Iterable[tuple[str, str]]:
 
 
 def _request_of(item: VmItem) -> RequiredRequest:
-    """Return the request that sets the options of a guest, as if the guest existed."""
+    """Return the request that sets the options of a guest, as if the guest existed without them."""
     hardware, type_ = item.desired.hardware, item.kind.kind.type
     data: dict[str, str] = dict(hardware.scalars)
     for name, values in hardware.property_strings.items():
@@ -133,7 +137,12 @@ def _request_of(item: VmItem) -> RequiredRequest:
     for disk in hardware.disks:
         source = f",import-from={disk.import_from}" if disk.import_from else ""
         data[disk.slot] = f"{disk.volume or 'none'}{source}"
-    return RequiredRequest("PUT", ("nodes", "-", type_, 0, "config"), data)
+    return RequiredRequest(
+        "PUT",
+        ("nodes", "-", type_, 0, "config"),
+        data,
+        config={"unprivileged": data.get("unprivileged", "1")},
+    )
 
 
 def storage_items(needs: Iterable[GuestNeeds]) -> list[dict[str, Any]]:
@@ -216,6 +225,32 @@ def tag_questions(
         for tag in restricted_tags(options, (), one.tags.difference(has)):
             tasks = (f"the tag {tag} of {one.label}",)
             found.append(PrivilegeCheck("/", ("Sys.Modify",), False, False, tasks))
+    return found
+
+
+def root_rows(login: str, needs: Iterable[GuestNeeds], guests: Sequence[VmRow]) -> list[Row]:
+    """Return the options that only root@pam itself may set; another login keeps those of a guest
+    that exists.
+    """
+    step = f"Leave it out, use a resource mapping for a device, or let {ROOT} set it"
+    rows = []
+    for one in needs:
+        must_set = one.exists_as(guests) is None
+        for subject, why in _root_only(one).items():
+            status = PASS if login == ROOT else FAIL
+            rows.append(row("root", subject, status, why, step, required=must_set))
+    return rows
+
+
+def _root_only(one: GuestNeeds) -> dict[str, str]:
+    """Return the options of a guest that only root may set, each with the reason in PVE's words."""
+    found: dict[str, str] = {}
+    for key, text in one.request.data.items():
+        why = root_only(key, (text,)) if one.is_vm else None
+        alone = replace(one.request, data={key: text})
+        causes = [check[1] for check in alone.checks if check[0] == "root"]
+        for cause in filter(None, (why, *causes)):
+            found[f"{key} of {one.label}"] = cause
     return found
 
 

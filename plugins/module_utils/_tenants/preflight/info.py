@@ -69,6 +69,7 @@ from .estate import (
     needs_of,
     parse_estate,
     role_command,
+    root_rows,
     storage_items,
     tag_questions,
 )
@@ -267,6 +268,7 @@ def _checks(
         ]
     )
     rows += _privileges(client, requested, _given(params, "operations"))
+    rows += root_rows(client.login, needs, cluster.guests)
     orphans: list[dict[str, Any]] = []
     if params.get("tenant"):
         found, orphans = find_orphans(params, client, cluster)
