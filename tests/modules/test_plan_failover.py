@@ -7,6 +7,7 @@ guest that changed behind the plan is refused, and the others come up.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,9 @@ def test_a_newer_archive_is_refused_and_the_other_guest_comes_up(
     rows = {row["name"]: row for row in result["guests"]}
     assert (rows["box"]["outcome"], rows["web"]["outcome"]) == ("up", "failed")
     assert "not the approved one" in rows["web"]["msg"]
-    assert "archive" in rows["web"]["msg"]
+    archives = r"archive \.\.\.\S+\d\d_\d\d_\d\d\S+ -> \.\.\.\S+\d\d_\d\d_\d\d"
+    assert re.search(archives, rows["web"]["msg"]), rows["web"]["msg"]
+    assert "... -> ...," not in rows["web"]["msg"]
     assert written(munich) <= approved_requests(place)
 
 

@@ -19,7 +19,7 @@ from ..api.interface import PlanBook
 from ..api.request import Request
 from ..core.errors import FleetError, NotApproved, PermissionDenied
 from ..core.propstring import sub_keys
-from ..core.texts.plan_lines import describe_change
+from ..core.texts.plan_lines import describe_difference
 from ..resource.plan import Plan
 from ..schema.values import SECRET_CHANGES, SECRET_IS_SET, is_same_option
 from .document import Change, Document, Part, PlannedGuest, plain
@@ -191,7 +191,7 @@ class Approved(PlanBook):
             and not _is_reached(key, value, now.before.get(key, value))
         }
         if missing:
-            values = describe_change({key: now.before[key] for key in missing}, missing)
+            values = describe_difference({key: now.before[key] for key in missing}, missing)
             text = f"nothing is to do for it now, and it lacks {', '.join(values)}"
             raise _differs(label_of(now), [text], _summaries(approved), [])
 
@@ -309,7 +309,7 @@ def _requests_differ(
         given = {key: value for one in alike for key, value in one.data.items()}
         if request.method == "PUT":  # which can have a part of the values
             given = {key: given[key] for key in request.data if key in given}
-        values = ", ".join(describe_change(given, request.data))
+        values = ", ".join(describe_difference(given, request.data))
         found.append(f"{name}: planned and now differ in {values}")
     return [*_unplanned_steps(approved, unplanned), *found]
 
@@ -332,7 +332,7 @@ def _values_differ(approved: Change, now: Change) -> list[str]:
             continue
         if key not in approved.before:
             if is_removed:  # such as a disk, whose data would go too
-                added = ", ".join(describe_change({}, {key: value}))
+                added = ", ".join(describe_difference({}, {key: value}))
                 found.append(f"changed since it was planned: {added}")
             continue
         was = approved.before[key]
@@ -341,7 +341,7 @@ def _values_differ(approved: Change, now: Change) -> list[str]:
         if is_removed and (_is_rest(was, value) or (key, value) == ("status", "stopped")):
             continue  # the first steps of an interrupted removal
         if value != was and not _is_reached(key, approved.after.get(key), value):
-            texts = describe_change({key: was}, {key: value})
+            texts = describe_difference({key: was}, {key: value})
             found += [f"changed since it was planned: {text}" for text in texts]
     return found
 

@@ -17,6 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.texts.p
     UNCHANGED,
     PlanLine,
     describe_change,
+    describe_difference,
     describe_new,
     lines_of_diff,
     plan_lines,
@@ -153,3 +154,32 @@ def test_a_diff_leaves_out_what_is_unset_on_both_sides() -> None:
         "before": {"on": True},
         "after": {"on": False},
     }
+
+
+LONG = "nas:backup/vzdump-qemu-101-2026_12_01-11_30_05.vma.zst"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ({"a": LONG}, {"a": LONG}, ""),
+        (
+            {"a": LONG},
+            {"a": LONG.replace("30_05", "31_06")},
+            "a ...mu-101-2026_12_01-11_30_05.vma.zst -> ...mu-101-2026_12_01-11_31_06.vma.zst",
+        ),
+        ({"a": LONG}, {"a": "none"}, "a nas:backup/vzdump-qemu-101-2026_12... -> none"),
+        ({}, {"a": LONG}, "a nas:backup/vzdump-qemu-101-2026_12... added"),
+        ({"a": "x" * 60}, {"a": "x" * 61}, f"a ...{'x' * 33} -> ...{'x' * 34}"),
+        (
+            {"a": {"b": "-" * 90 + "1" + "-" * 90}},
+            {"a": {"b": "-" * 90 + "2" + "-" * 90}},
+            f"a b ...{'-' * 8}1{'-' * 25}... -> ...{'-' * 8}2{'-' * 25}...",
+        ),
+        ({"memory": 1024}, {"memory": 2048}, "memory 1G -> 2G"),
+    ],
+)
+def test_a_refusal_shows_what_differs_in_long_values(
+    before: dict[str, Any], after: dict[str, Any], line: str
+) -> None:
+    assert ", ".join(describe_difference(before, after)) == line

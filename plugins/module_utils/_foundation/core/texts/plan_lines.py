@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ _SINGULAR = {"tags": "tag", "sshkeys": "SSH key", "privileges": "privilege", "vm
 _TELLING = ("size", "name", "cidr", "role")
 _LONGEST_VALUE = 40
 _LONGEST_LABEL = 40
+_SHOWN, _SHOWN_BEFORE = 34, 8  # of a longer value, and before its difference
 _GUEST = re.compile(r"(?: of)? (?:VM|container|guest) '[^']*' \(\d+\)(?: on node [\w.-]+)?")
 
 
@@ -160,6 +162,36 @@ def describe_change(before: Any, after: Any, waiting: Iterable[str] = ()) -> lis
     if restarts and not any(text.endswith("(reboot)") for text in texts):
         texts.append("reboot")
     return texts
+
+
+def describe_difference(before: Any, after: Any) -> list[str]:
+    """Return the differences like `describe_change`, and of a long text the part that differs, such
+    as C(archive ...11_30_05.vma -> ...11_31_06.vma).
+    """
+    return describe_change(*_told_apart(before, after))
+
+
+def _told_apart(before: Any, after: Any) -> tuple[Any, Any]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        pairs = {key: _told_apart(before.get(key), after.get(key)) for key in {**before, **after}}
+        old, new = ({key: pair[side] for key, pair in pairs.items()} for side in (0, 1))
+        return {key: old[key] for key in before}, {key: new[key] for key in after}
+    texts = [_one_line(side) for side in (before, after) if isinstance(side, str)]
+    longest = max(map(len, texts), default=0)
+    if before == after or longest <= _LONGEST_VALUE:
+        return before, after
+    same = len(os.path.commonprefix(texts)) if len(texts) > 1 else 0
+    begin = max(0, min(same - _SHOWN_BEFORE, longest - _SHOWN))
+    first, last = (
+        _part(side, begin) if isinstance(side, str) else side for side in (before, after)
+    )
+    return first, last
+
+
+def _part(text: str, begin: int) -> str:
+    """Return the part of a text that is shown, with an ellipsis for what is left out."""
+    line, end = _one_line(text), begin + _SHOWN
+    return f"{_LONG if begin else ''}{line[begin:end]}{_LONG if len(line) > end else ''}"
 
 
 def _difference(key: str, old: Any, new: Any) -> Iterator[str]:
