@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,6 +14,7 @@ from unittest import mock
 import jsonschema
 import pytest
 
+from ansible_collections.pve.fleet.plugins.filter.plan_text import plan_text
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.http.backend import (
     ProxmoxerTransport,
 )
@@ -99,6 +101,19 @@ def test_the_plan_of_a_move_names_both_sites_and_lasts_until_its_end(
     for mode, vmid in guests.items():
         power = "stopped" if mode == "offline" else "running"
         assert (state(unused, vmid), state(away, targets[vmid])) == ("gone", power)
+
+
+@pytest.mark.usefixtures("fast")
+def test_the_page_shows_each_move_once_with_both_sites(unused: Lab, away: Lab, place: str) -> None:
+    for number, mode in enumerate(MODES):
+        make_guest(unused, mode, 20300 + number, mode)
+    planned(unused, away, place, options(unused, away, tenant="acme", **MAPS))
+    page = plan_text(Path(place).read_text(), "html")
+    rows = re.findall(r"<li>(.*?)</li>", page)
+    assert sorted(re.sub(r"<[^>]+>", "", row) for row in rows) == sorted(
+        f"vienna/pve1 tenant_acme/{mode} munich/pve1" for mode in MODES
+    )
+    assert "Needs on pve1: " in page
 
 
 @pytest.mark.usefixtures("fast")

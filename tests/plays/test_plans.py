@@ -33,12 +33,14 @@ def test_an_estate_is_planned_approved_applied_and_removed(player: Player, lab: 
     (part,) = document["parts"]
     assert len(part["changes"]) == 6
 
-    shown = player.play(
-        "pve.fleet.plan", "-e", "plan_file=plan.json", "-e", f"plan_markdown={file}.md"
-    )
+    forms = ("-e", f"plan_markdown={file}.md", "-e", f"plan_html={file}.html")
+    shown = player.play("pve.fleet.plan", "-e", "plan_file=plan.json", *forms)
     assert document["digest"] in shown.expect().output
     assert [line for line in shown.lines if line.startswith("+ acme/acme-web1 ")]
     assert "+ acme/acme-web1" in Path(f"{file}.md").read_text(encoding="utf-8")
+    page = Path(f"{file}.html").read_text(encoding="utf-8")
+    assert f"<h2>vms at {part['site']}</h2>" in page
+    assert page.count(f"<span>{part['site']}/") == 6  # the node of each new guest
 
     made = player.play(PROVISION, *ESTATE, "-e", "apply_plan=plan.json").expect()
     assert "Done: 6 created" in made.output

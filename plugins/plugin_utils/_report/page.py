@@ -17,7 +17,7 @@ from ...module_utils._foundation.core.formatting import printable
 from ...module_utils._foundation.core.texts.plan_lines import SIGNS
 from ...module_utils._foundation.core.times import iso
 from ...module_utils._foundation.plans.document import Document
-from ...module_utils._foundation.plans.show import label_of, moves_of, request_line
+from ...module_utils._foundation.plans.show import label_of, lines_of_change, moves_of
 from ...module_utils._operation.drift.text import differences
 from ...module_utils._operation.report.costs import sum_of
 from .formatting import FILTERS
@@ -206,5 +206,5 @@ def _template(name: str) -> Template:
     environment.filters.update(FILTERS)
     environment.filters["spark"] = spark
     environment.filters["planned_label"] = label_of
-    environment.filters["request_line"] = request_line
+    environment.filters["lines_of_change"] = lines_of_change
     return environment.get_template(name)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..core.formatting import printable
@@ -16,10 +15,14 @@ from ..core.times import iso
 from .document import Change, Document
 from .requests import PlannedRequest
 
+_BETWEEN_SITES = "relocate"
+
 
 @dataclass(frozen=True)
 class Move:
-    """A guest that changes its node; a new guest comes from no node, a removed one goes to none."""
+    """A guest that changes its node; a new guest comes from no node, a removed one goes to none.
+    Nodes have their site, such as C(vienna/pve1).
+    """
 
     label: str
     source: str
@@ -42,28 +45,53 @@ def markdown_of(document: Document) -> str:
         lines += ["````diff", *map(printable, part.lines), "````", ""]
         for change in part.changes:
             lines += ["<details>", f"<summary>{_escaped(label_of(change))}</summary>", ""]
-            lines += ["````text", *map(request_line, change.requests), *_room(change), "````", ""]
+            lines += ["````text", *lines_of_change(change), "````", ""]
             lines += ["</details>", ""]
     lines += [f"Digest: `{document.digest}`"]
     return "\n".join(lines) + "\n"
 
 
 def moves_of(document: Document) -> list[Move]:
-    """Return the guests whose node changes, and new and removed guests."""
-    return [move for part in document.parts for move in _moves(part.changes)]
+    """Return the guests whose node changes, and new and removed guests. A guest that leaves a site
+    for another one has a change at each of them, and one move.
+    """
+    found: dict[tuple[str, ...], Move] = {}
+    for part in document.parts:
+        for change in part.changes:
+            move = _move(change, part.site)
+            if move is None or change.guest is None:
+                continue
+            own = (part.task, part.subject, *change.guest.key, part.site, str(change.guest.vmid))
+            both = own[:-2]
+            other = found.get(both)
+            if part.task == _BETWEEN_SITES and (other is None or _completes(move, other)):
+                found[both] = _joined(move, other or move)
+            else:
+                found.setdefault(own, move)
+    return list(found.values())
 
 
-def _moves(changes: tuple[Change, ...]) -> Iterator[Move]:
-    for change in changes:
-        if change.guest is None:
-            continue
-        source, target = (str(side.get("node") or "") for side in (change.before, change.after))
-        if not change.before:
-            target = change.guest.node
-        elif not change.after:
-            source = change.guest.node
-        if source != target:
-            yield Move(label_of(change), source, target)
+def _completes(move: Move, other: Move) -> bool:
+    """Return whether one of two moves is the departure of a guest, and the other its arrival."""
+    return not (move.source and other.source) and not (move.target and other.target)
+
+
+def _joined(move: Move, other: Move) -> Move:
+    return Move(move.label, other.source or move.source, other.target or move.target)
+
+
+def _move(change: Change, site: str) -> Move | None:
+    if change.guest is None:
+        return None
+    source, target = (str(side.get("node") or "") for side in (change.before, change.after))
+    if not change.before:
+        target = change.guest.node
+    elif not change.after:
+        source = change.guest.node
+    if source == target:
+        return None
+    places = [f"{site}/{node}" if node else "" for node in (source, target)]
+    return Move(label_of(change), *places)
 
 
 def label_of(change: Change) -> str:
@@ -71,6 +99,11 @@ def label_of(change: Change) -> str:
     if change.guest is None:
         return change.label or change.requests[0].summary
     return f"{change.guest.tenant}/{change.guest.name}".lstrip("/")
+
+
+def lines_of_change(change: Change) -> list[str]:
+    """Return the requests of a change, and the room that it needs."""
+    return [*map(request_line, change.requests), *_room(change)]
 
 
 def _room(change: Change) -> list[str]:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible.errors import AnsibleFilterError
 
@@ -28,7 +30,8 @@ def plan_of(name: str = "web1") -> Document:
 
     def change(vmid: int, before: str, after: str, method: str, path: str) -> Change:
         request = PlannedRequest(method, path, {"note": name}, f"Work on {name}")
-        guest = PlannedGuest("qemu", "tenant_acme", f"{name}{vmid}", vmid, after or before)
+        room = {"memory": 2 << 30, "storages": {}}
+        guest = PlannedGuest("qemu", "tenant_acme", f"{name}{vmid}", vmid, after or before, room)
         first, last = ({"node": side} if side else {} for side in (before, after))
         return Change((request,), first, last, guest)
 
@@ -38,17 +41,40 @@ def plan_of(name: str = "web1") -> Document:
         change(3, "pve3", "", "DELETE", "/nodes/pve3/qemu/3"),
     )
     part = Part(
-        "vms", "vienna", "root@pam!fleet", changes, (f"+ acme/{name}1", "Plan: 1 to create")
+        "vms",
+        "vienna",
+        "root@pam!fleet",
+        changes,
+        (f"+ acme/{name}1", "Plan: 1 to create"),
+        subject="web",
     )
     return Document(1_000_000, 1_600_000, "00", commit="4f2a", parts=(part,))
 
 
 def test_the_moves_are_those_of_guests_between_nodes() -> None:
     assert moves_of(plan_of("a")) == [
-        Move("tenant_acme/a1", "", "pve1"),
-        Move("tenant_acme/a2", "pve1", "pve2"),
-        Move("tenant_acme/a3", "pve3", ""),
+        Move("tenant_acme/a1", "", "vienna/pve1"),
+        Move("tenant_acme/a2", "vienna/pve1", "vienna/pve2"),
+        Move("tenant_acme/a3", "vienna/pve3", ""),
     ]
+
+
+def test_two_guests_of_one_name_and_two_subjects_are_shown_apart() -> None:
+    """Names are not unique without a tenant."""
+    (part,) = plan_of("a").parts
+    first = part.changes[1]
+    assert first.guest is not None
+    changes = (first, replace(first, guest=replace(first.guest, vmid=7)))
+    parts = [replace(part, changes=changes, subject=subject) for subject in ("pve1", "pve2")]
+    document = replace(plan_of("a"), parts=tuple(parts))
+    assert moves_of(document) == [Move("tenant_acme/a2", "vienna/pve1", "vienna/pve2")] * 4
+    leaving = replace(
+        part, task="relocate", changes=tuple(replace(one, after={}) for one in changes)
+    )
+    assert (
+        moves_of(replace(document, parts=(leaving,)))
+        == [Move("tenant_acme/a2", "vienna/pve2", "")] * 2
+    )
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
@@ -57,7 +83,9 @@ def test_every_form_has_the_digest_the_lines_and_the_version(form: str) -> None:
     text = plan_text(document.render(), form)
     for part in (document.digest, "acme/web11", "Plan: 1 to create", "4f2a", "root@pam!fleet"):
         assert part in text
+    assert ("<h2>vms web at vienna</h2>" if form == "html" else "vms web at vienna") in text
     if form != "text":
+        assert "Needs on pve1: 2G of memory" in text
         assert "POST /nodes/pve1/qemu/2/migrate" in text
 
 
