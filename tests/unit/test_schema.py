@@ -119,7 +119,7 @@ BY_SERVER: list[tuple[str, str, set[tuple[int, int]]]] = [
     ("cores", "0", set()),
     ("allow-ksm", "0", {(9, 1), (9, 2)}),
     ("allow-ksm", "perhaps", set()),
-    ("intel-tdx", "type=intel-tdx", {(9, 1), (9, 2)}),
+    ("intel-tdx", "type=tdx", {(9, 1), (9, 2)}),
     ("machine", "q35,aw-bits=48", {(9, 1), (9, 2)}),
     ("machine", "q35,aw-bits=480", set()),
     ("agent", "1,freeze-fs=0", {(9, 1), (9, 2)}),

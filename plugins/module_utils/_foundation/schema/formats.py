@@ -92,6 +92,16 @@ NAMED: dict[str, dict[str, dict[str, Any]]] = {
         "vendor-id": _PCI_ID,
         "x-vga": {"type": "boolean", "default": 0},
     },
+    "pve-qemu-sev-fmt": {
+        "type": {"type": "string", "default_key": 1, "enum": ["std", "es", "snp"]},
+        **dict.fromkeys(("allow-smt", "kernel-hashes", "no-debug", "no-key-sharing"), _BOOL),
+    },
+    "pve-qemu-tdx-fmt": {
+        "type": {"type": "string", "default_key": 1, "enum": ["tdx"]},
+        "attestation": _BOOL,
+        "vsock-cid": _COUNT,
+        "vsock-port": _COUNT,
+    },
 }
 
 # The behaviour of a drive without the sub-key; the schema has no defaults for these (qemu-server:
