@@ -136,6 +136,50 @@ def test_where_a_paused_machine_is_listed_as_paused(pve: Client) -> None:
     check("running", "running")
 
 
+DEVICES = [
+    (
+        "pci",
+        "hostpci0",
+        "mapping=there",
+        "path=0000:01:00.0,id=10de:1eb8",
+        "PCI device mapping not found for 'there'",
+    ),
+    ("usb", "usb0", "mapping=there", "id=1d6b:0002", "USB device mapping not found for 'there'"),
+    ("dir", "virtiofs0", "dirid=there", "path=/var/lib/vz", "No directory mapping for node pve1."),
+]
+
+
+@pytest.mark.parametrize(("kind", "option", "value", "device", "text"), DEVICES)
+def test_a_start_needs_the_mapped_device_of_the_node(
+    pve: Client, kind: str, option: str, value: str, device: str, text: str
+) -> None:
+    """Source: qemu-server, QemuServer/PCI.pm, USB.pm and Virtiofs.pm."""
+    pve.post(f"/cluster/mapping/{kind}", id="there", map=f"node=pve2,{device}")
+    path = pve.create(100, **{option: value})
+    assert text in pve.do("POST", f"{path}/status/start")
+    assert pve.state(path) == "stopped"
+    pve.put(f"/cluster/mapping/{kind}/there", map=f"node=pve1,{device}")
+    pve.ok("POST", f"{path}/status/start")
+
+
+@pytest.mark.parametrize(
+    ("mtu", "text"),
+    [
+        (500, "netdev net0: MTU '500' is smaller than the IP minimum MTU '576'"),
+        (9000, "netdev net0: MTU '9000' is bigger than the bridge MTU '1500'"),
+        (1500, ""),
+        (1, ""),
+    ],
+)
+def test_a_start_needs_an_mtu_of_the_bridge(pve: Client, mtu: int, text: str) -> None:
+    """Source: qemu-server, QemuServer.pm, print_netdevice_full."""
+    path = pve.create(100, net0=f"virtio,bridge=vmbr0,mtu={mtu}")
+    if text:
+        assert pve.do("POST", f"{path}/status/start") == text
+    else:
+        pve.ok("POST", f"{path}/status/start")
+
+
 # -- destroying ------------------------------------------------------------------------------------
 
 
