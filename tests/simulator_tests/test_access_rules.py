@@ -325,6 +325,10 @@ def test_realms_of_directories(lab: Client) -> None:
         == "update auth server failed: detected modified configuration - file changed by other"
         " user? Try again."
     )
+    synced = {"sync-defaults-options": "scope=users,remove-vanished=acl,enable-new=1"}
+    lab.put("/access/domains/ad1", **synced)
+    text = "enable-new=1,remove-vanished=acl,scope=users"  # sorted: API2/Domains.pm, update
+    assert lab.get("/access/domains/ad1")["sync-defaults-options"] == text
     lab.delete("/access/domains/pve")
     assert "pve" in {realm["realm"] for realm in lab.get("/access/domains")}
 
