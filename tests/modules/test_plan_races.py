@@ -16,19 +16,25 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client i
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.arguments.options import (
     parse_options,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._foundation.core.errors import TaskFailed
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module import (
     ModuleEntry,
     TaskMode,
     TaskOutcome,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._protection.relocate import resource
 from ansible_collections.pve.fleet.plugins.modules.cluster import ENTRY as CLUSTER
 from ansible_collections.pve.fleet.plugins.modules.failover import ENTRY as FAILOVER
 from ansible_collections.pve.fleet.plugins.modules.power import ENTRY as POWER
+from ansible_collections.pve.fleet.plugins.modules.relocate import ENTRY as RELOCATE
 from ansible_collections.pve.fleet.plugins.modules.tenant import ENTRY as TENANT
+from tests.labs.relocate import make_guest, prepare, state
+from tests.labs.relocate import options as options_of_move
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
 from tests.modules.test_cluster import FILE
 from tests.modules.test_failover import munich, options, stop, vienna, web
+from tests.modules.test_plan_relocate import MAPS
 from tests.modules.test_power import places, populate
 from tests.modules.test_tenant_networks import INITECH, ZONE
 
@@ -118,3 +124,56 @@ def test_the_guests_of_a_lost_site_come_up_once(
     at_once(munich, FAILOVER, place, **task)
     names = [row["name"] for row in munich.client.get("cluster", "resources", type="vm")]
     assert names.count("web") == names.count("box") == 1
+
+
+def test_a_move_that_meets_another_run_says_so(
+    unused: Lab, munich: Lab, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One run moves the guest between the record and the migration of the other one."""
+    prepare(munich)
+    make_guest(unused, "offline", 20301, "w1")
+    task = options_of_move(unused, munich, tenant="acme", **MAPS)
+    planned = unused.run("relocate", check=True, plan_file=place, **task)
+    assert not planned.get("failed"), planned["msg"]
+    given = {**unused.connection, **task, "apply_plan": place}
+    given = {key: value for key, value in given.items() if value is not None}
+    params = parse_options(RELOCATE.whole_spec, given)
+    params |= dict.fromkeys(("host", "token_id", "token_secret", "ca_path"))
+    mode = TaskMode(check=False, diff=False, verbosity=0)
+    others: list[TaskOutcome] = []
+    real = resource.Relocation.send
+
+    def send(move: resource.Relocation, step: Any) -> Any:
+        if step.action == "move" and not others:
+            others.append(TaskOutcome(True, {}))  # so that the other run moves the guest
+            others[0] = RELOCATE.perform(dict(params), {}, mode, lend=Client)
+        return real(move, step)
+
+    monkeypatch.setattr(resource.Relocation, "send", send)
+    met = RELOCATE.perform(dict(params), {}, mode, lend=Client)
+    assert not others[0].failed, others[0].values
+    assert "another run or user has moved it" in met.values["msg"]
+    assert "unlock" not in met.values["msg"]
+    assert (state(unused, 20301), state(munich, 20301)) == ("stopped migrate", "stopped")
+    third = unused.run("relocate", apply_plan=place, **task)
+    assert (third.get("failed", False), third["changed"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_met"),
+    [
+        ("ERROR: migration aborted: VM is locked (migrate)", True),
+        ("can't lock file '/var/lock/pve-manager/pve-migrate-20301' - got timeout", True),
+        ("unable to create VM 20301 - VM 20301 already exists on node 'pve1'", True),
+        ("unable to create VM 20301: config file already exists", True),
+        ("VM is locked (backup)", False),
+        ("ERROR: storage 'ceph' is not available on node 'pve1'", False),
+    ],
+)
+def test_the_log_of_a_migration_tells_whether_another_run_was_faster(
+    line: str, is_met: bool
+) -> None:
+    error = TaskFailed("Could not move it: migration aborted", "Read the log", log=("begin", line))
+    found = resource._with_rival(error).message
+    assert ("another run or user has moved it" in found) == is_met
+    assert ("Read the log" in found) != is_met

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -69,6 +70,11 @@ if TYPE_CHECKING:
 
 
 _BACKUPS = 2  # of a guest in one run
+# The source is locked by another migration, or the target has the VMID (qemu-server: QemuMigrate.pm,
+# pve-guest-common: GuestHelpers.pm, guest_migration_lock; pve-cluster: check_vmid_unused).
+_RIVAL = re.compile(
+    r"is locked \(migrate\)|can't lock file .*pve-migrate-|(?:\d+|config file) already exists"
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,18 @@ class MoveOutcome:
     proof: str | None = None
     error: FleetError | None = None
     waits: bool = False
+
+
+def _with_rival(error: FleetError) -> FleetError:
+    """Return the failure of a migration; the text names another run if that has moved the guest since
+    it was read (pure). The lock of a source that was handed over must stay.
+    """
+    if not any(map(_RIVAL.search, (error.answer, *error.log))):
+        return error
+    return error.on(
+        answer=f"another run or user has moved it since it was read: {error.answer}",
+        next_step="Run again: that reads both sites, and continues or has nothing to do",
+    )
 
 
 class Relocation(Managed[MoveOutcome, BothSides]):
@@ -294,6 +312,8 @@ class Relocation(Managed[MoveOutcome, BothSides]):
             if step.action == BACK_UP:
                 error = error.on(answer=cause_in(error))
                 self._start_again(error)
+            if step.action == MOVE:
+                error = _with_rival(error)
             raise starred_error(error, self.context.clients[TARGET].connection.secrets) from None
         if step.action in (POOL, RESTORE):
             self._places[TARGET] = replace(self._places[TARGET], pool=self.pool)
