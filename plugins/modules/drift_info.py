@@ -224,9 +224,14 @@ drift:
             upid: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:'}
     unlisted: {description: 'VMs that are not in the estate, each with C(name), C(tenant), C(site),
       C(vmid), C(node), C(power) and C(last_task).', type: list, elements: dict, sample: []}
-    quotas: {description: 'Use of each quota of the estate, with C(tenant), C(site), C(kind),
-      C(used), C(limit) and C(exceeded). Memory and disk are in bytes.', type: list, elements: dict,
-      sample: [{tenant: acme, site: '', kind: vms, used: 4, limit: 20, exceeded: false}]}
+    quotas:
+      description: Use of each quota of the estate, with C(tenant), C(site), C(kind), C(used),
+        C(limit) and C(exceeded). Memory and disk are in bytes. C(sites) are the sites of a quota
+        over sites. If the use at one of them is unknown, such a quota is only returned if the
+        others exceed it.
+      type: list
+      elements: dict
+      sample: [{tenant: acme, site: '', kind: vms, used: 4, limit: 20, exceeded: false, sites: []}]
     cluster:
       description: The resources of the cluster file, in the order in which they are written.
       type: list

@@ -2,17 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report shows a tenant over three sites as one: its use, its quotas, and what exceeds them."""
+"""The report and drift show a tenant over three sites as one: its use, its quotas, and what exceeds
+them.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import pytest
+
 from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
 from tests.labs.sites import SITES, Labs, sites_of
 from tests.modules.module_runner import run_module
 from tests.modules.report_lab import risks, validated
+from tests.modules.test_drift_info import VALIDATOR as DRIFT
 from tests.modules.test_total_quota import guest, run
 
 PRICES = {"core": "1.50"}
@@ -79,3 +84,34 @@ def test_a_report_about_one_site_names_the_others(labs: Labs) -> None:
     missing = "site munich is not in this report; site paris is not in this report"
     assert total["reason"] == missing
     assert "quota" not in risks(report)
+
+
+def compared(labs: Labs, dark: str = "", **quota: Any) -> dict[str, Any]:
+    """Return the drift of an estate that has no guest of the tenant at paris, but paris has one."""
+    vms = [guest(name, site) for name, site in zip("abc", SITES, strict=True)]
+    assert not run(labs, *vms, tenant_settings={}).get("failed")
+    settings = {"acme": {"sites": list(SITES), "quota": quota}}
+    given = {"sites": sites_of(labs, dark), "tenant_settings": settings, "retries": 1}
+    result = run_module("drift_info", {**given, "vms": vms[:2]})
+    DRIFT.validate(result["drift"])
+    return result
+
+
+def test_drift_has_the_quota_over_sites_once(labs: Labs) -> None:
+    """Also if a guest of the use is not in the estate."""
+    result = compared(labs, vms=2, memory="1G")
+    head = {"tenant": "acme", "site": "", "sites": list(SITES)}
+    assert result["drift"]["quotas"] == [
+        {**head, "kind": "vms", "used": 3, "limit": 2, "exceeded": True},
+        {**head, "kind": "memory", "used": 768 << 20, "limit": 1 << 30, "exceeded": False},
+    ]
+    text = "quota of acme: vms 3 of 2 over the sites berlin, munich, paris, exceeded"
+    assert text in result["report"]
+
+
+@pytest.mark.parametrize(("limit", "shown"), [(2, []), (1, [(2, 1, True)])])
+def test_drift_does_not_guess_the_use_of_a_dark_site(
+    labs: Labs, limit: int, shown: list[tuple[int, int, bool]]
+) -> None:
+    quotas = compared(labs, "munich", vms=limit)["drift"]["quotas"]
+    assert [(row["used"], row["limit"], row["exceeded"]) for row in quotas] == shown

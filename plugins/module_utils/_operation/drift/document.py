@@ -11,14 +11,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..._guests.kinds.model import Guest
 from .model import DRIFTED, IN_SYNC, MISSING, OUTDATED, STATUSES, UNKNOWN, UNWANTED, DriftReading
+from .quotas import uses_over_sites
 
 VERSION = 1
 
 
-def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[str, Any]:
-    """Return the report on all sites. C(complete) is whether everything is known. C(drift) is
-    whether anything differs, except images of VMs, which no run changes.
+def document_of(
+    readings: Sequence[DriftReading], checked: str | None, counted: Sequence[Guest] = ()
+) -> dict[str, Any]:
+    """Return the report on all sites; `counted` is that of DriftScope.
+
+    C(complete) is whether everything is known. C(drift) is whether anything differs, except images
+    of VMs, which no run changes.
     """
     document: dict[str, Any] = {
         "version": VERSION,
@@ -42,6 +48,7 @@ def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[s
         document["quotas"] += map(asdict, reading.quotas)
         document["cluster"] += map(asdict, reading.cluster)
         document["logins"] += map(asdict, reading.logins)
+    document["quotas"] += map(asdict, uses_over_sites(readings, counted))
     counts = Counter(vm["status"] for vm in document["vms"])
     summary = {status: counts[status] for status in STATUSES}
     summary["unlisted"] = len(document["unlisted"])

@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._foundation.cluster.quota import QuotaFigures
+from ..._guests.kinds.model import Guest
 from ..._guests.kinds.words import VIRTUAL_MACHINE
 from ..._tenants.tenant.model import Tenant
 from .ignore import IgnorePatterns, Names
@@ -112,7 +114,7 @@ class OfflineNode:
 
 @dataclass(frozen=True)
 class QuotaUse:
-    """How much of a quota is used; memory and disk in bytes."""
+    """How much of a quota is used; memory and disk in bytes. `sites` are those of a quota over sites."""
 
     tenant: str
     site: str
@@ -120,6 +122,16 @@ class QuotaUse:
     used: int
     limit: int
     exceeded: bool
+    sites: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SiteShare:
+    """The use of a tenant over sites at one site, which has several names if sites share it."""
+
+    tenant: str
+    sites: Collection[str]
+    used: QuotaFigures
 
 
 @dataclass
@@ -132,6 +144,7 @@ class DriftReading:
     unlisted: list[UnlistedGuest] = field(default_factory=list)
     nodes: list[OfflineNode] = field(default_factory=list)
     quotas: list[QuotaUse] = field(default_factory=list)
+    shares: list[SiteShare] = field(default_factory=list)
     cluster: list[ClusterResource] = field(default_factory=list)
     logins: list[LastLogin] = field(default_factory=list)
     ignored: int = 0
@@ -159,7 +172,8 @@ class DriftScope:
     """The scope of the comparison: the VMs of these tenants, or of all tenants if None.
 
     `unlisted` is whether to search for VMs that are not in the estate. `cluster` is a cluster file
-    as options of module cluster, or None. `networked` are tenants with networks, by site.
+    as options of module cluster, or None. `networked` are tenants with networks, by site. `counted`
+    has a guest of each tenant with a quota over sites.
     """
 
     tenants: Collection[str] | None
@@ -167,3 +181,4 @@ class DriftScope:
     ignored: IgnorePatterns
     cluster: Mapping[str, Any] | None = None
     networked: Mapping[str, Sequence[Tenant]] = field(default_factory=dict)
+    counted: Sequence[Guest] = ()

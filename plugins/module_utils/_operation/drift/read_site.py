@@ -8,13 +8,13 @@ Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ..._foundation.cluster.drill.copies import is_marked
 from ..._foundation.cluster.find.restoring import find_restored, seems_bare
 from ..._foundation.cluster.find.visible import probe_vmid, require_visible
-from ..._foundation.cluster.quota import KINDS, total
+from ..._foundation.cluster.quota import QuotaFigures, total
 from ..._foundation.cluster.state import ClusterState, VmRow, query_nodes
 from ..._foundation.cluster.tenant import PREFIX, owns, tenant_of, tenant_tag
 from ..._foundation.core.errors import FleetError, PermissionDenied
@@ -49,9 +49,10 @@ from .model import (
     DriftReading,
     DriftScope,
     OfflineNode,
-    QuotaUse,
+    SiteShare,
     UnlistedGuest,
 )
+from .quotas import quota_uses
 from .tenants import add_tenants
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def read_site(
     resources of a cluster file. The site has several `names` if sites share an endpoint.
     """
     site = max(names, default="")
-    reading = DriftReading(site) if estate is None else _read_guests(estate, client, scope, site)
+    reading = DriftReading(site) if estate is None else _read_guests(estate, client, scope, names)
     if reading.reason:
         return reading
     try:
@@ -85,13 +86,16 @@ def read_site(
     return reading
 
 
-def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -> DriftReading:
+def _read_guests(
+    estate: Estate, client: Client, scope: DriftScope, names: Collection[str]
+) -> DriftReading:
     """Return the differences of the guests at one site.
 
     As many requests as module vms without a change, plus one for each VM that is not found and for
     each node with a VM that is not in the estate, plus three for each node about tasks if anything
     differs. If the site cannot be read, its VMs are unknown.
     """
+    site = max(names, default="")
     reading = DriftReading(site)
     try:
         # Containers are compared only if the estate lists them.
@@ -111,8 +115,8 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     _find_hidden(client, planner, plans, vms)
     _add_backups(client, estate, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
-        names = names_of(vm.name, vm.tenant, vm.vmid)
-        has_ignored = reading.drop_ignored(vm, names, scope.ignored)
+        own = names_of(vm.name, vm.tenant, vm.vmid)
+        has_ignored = reading.drop_ignored(vm, own, scope.ignored)
         if has_ignored is not None:
             reading.vms.append(vm)
         if has_ignored:
@@ -125,6 +129,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     keeper = PlacementKeeper(plans, planner.cluster, client)
     add_placement(reading, keeper, scope.ignored)
     _add_quotas(reading, client, planner, estate.items)
+    _add_shares(reading, client, planner, scope.counted, names)
     _add_tasks(reading, client, planner)
     return reading
 
@@ -229,26 +234,43 @@ def _may_change(task: TaskRow) -> bool:
 def _add_quotas(
     reading: DriftReading, client: Client, planner: FleetPlanner, items: list[VmItem]
 ) -> None:
-    """Add use and limit of each tenant with a quota, or a warning if its use cannot be read."""
+    """Add use and limit of each tenant with a quota."""
     by_tenant: dict[str, Guest] = {}
     for item in items:
         if item.desired.guest.limits and item.desired.guest.tenant:
             by_tenant.setdefault(item.desired.guest.tenant, item.desired.guest)
     for tenant in sorted(by_tenant):
-        try:
-            guest = by_tenant[tenant]
-            usage = read_usage(client, guest, planner.cluster.of_type(guest.kind.type))
-        except FleetError as error:
-            reading.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
-            continue
-        limits = by_tenant[tenant].limits or {}
-        used = total(usage.values())
-        for kind in KINDS:
-            limit, in_use = limits.get(kind), getattr(used, kind)
-            if limit is not None:
-                is_over = in_use > limit
-                use = QuotaUse(tenant, reading.site, kind, in_use, limit, exceeded=is_over)
-                reading.quotas.append(use)
+        used = _read_use(reading, client, planner, by_tenant[tenant])
+        if used is not None:
+            limits = by_tenant[tenant].limits or {}
+            reading.quotas += quota_uses(tenant, reading.site, limits, used)
+
+
+def _add_shares(
+    reading: DriftReading,
+    client: Client,
+    planner: FleetPlanner,
+    counted: Iterable[Guest],
+    names: Collection[str],
+) -> None:
+    """Add the use of each tenant with a quota over sites at this one, which has these names."""
+    for guest in counted:
+        sites = set(names).intersection(guest.sites.names)
+        used = _read_use(reading, client, planner, guest) if sites else None
+        if used is not None:
+            reading.shares.append(SiteShare(guest.tenant or "", sites, used))
+
+
+def _read_use(
+    reading: DriftReading, client: Client, planner: FleetPlanner, guest: Guest
+) -> QuotaFigures | None:
+    """Return the use of the tenant of a guest; None, and a warning, if it cannot be read."""
+    try:
+        usage = read_usage(client, guest, planner.cluster.of_type(guest.kind.type))
+    except FleetError as error:
+        reading.warnings.append(f"The use of {guest.tenant}'s quota is unknown: {error.message}")
+        return None
+    return total(usage.values())
 
 
 def unlisted(

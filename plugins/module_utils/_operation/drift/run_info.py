@@ -26,6 +26,7 @@ from .cluster_file import require_valid
 from .document import document_of
 from .ignore import read_ignored
 from .model import DriftReading, DriftScope
+from .quotas import read_counted
 from .read_site import read_site
 from .tenants import read_networked
 from .text import lines_of
@@ -62,9 +63,8 @@ def run_at_sites(
 
     readings = side_by_side(one, clients, SITES_AT_ONCE)
     first = clients[0][1]
-    document = document_of(
-        sorted(readings, key=lambda reading: reading.site), iso(first.clock.time())
-    )
+    readings.sort(key=lambda reading: reading.site)
+    document = document_of(readings, iso(first.clock.time()), scope.counted)
     warnings = tuple(text for reading in readings for text in reading.warnings)
     return Result(False, {"drift": document, "report": lines_of(document)}, warnings=warnings)
 
@@ -86,7 +86,8 @@ def read_scope(options: Mapping[str, Any]) -> DriftScope:
     tenants = read_tenants(dict(options))
     ignored = read_ignored(options["ignore"])
     networked = read_networked(options, tenants)
-    return DriftScope(tenants, options["unlisted"], ignored, cluster, networked)
+    counted = read_counted(options) if has_guests(options) else []
+    return DriftScope(tenants, options["unlisted"], ignored, cluster, networked, counted)
 
 
 def secrets_in(arguments: Mapping[str, Any]) -> set[str]:

@@ -140,6 +140,8 @@ def _quota(row: Row) -> str:
     text = f"quota of {row['tenant']}: {row['kind']} {used} of {limit}"
     if row["site"]:
         text = f"{text} at {row['site']}"
+    if row["sites"]:
+        text = f"{text} over the sites {', '.join(row['sites'])}"
     if row["exceeded"]:
         text = f"{text}, exceeded"
     return text

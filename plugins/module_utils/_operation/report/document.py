@@ -12,6 +12,7 @@ from typing import Any
 from ..._foundation.api.access.privileges import Privileges
 from ..._foundation.core.marks import marked_tag, without_mark
 from ..._foundation.core.times import iso, seconds
+from ..._guests.kinds.model import Guest
 from ..._guests.kinds.words import CT, VIRTUAL_MACHINE, kind_name
 from ..drift.document import document_of as drift_of
 from .costs import costs_of, csv_of, sum_of
@@ -26,9 +27,16 @@ Place = Mapping[str, list[dict[str, Any]]]
 
 
 def document_of(
-    readings: Sequence[SiteReading], wanted: ReportOptions, history: ReportHistory, now: float
+    readings: Sequence[SiteReading],
+    wanted: ReportOptions,
+    history: ReportHistory,
+    now: float,
+    counted: Sequence[Guest] = (),
 ) -> dict[str, Any]:
-    """Return the report on all sites. C(complete) is whether everything could be read."""
+    """Return the report on all sites; `counted` is that of DriftScope.
+
+    C(complete) is whether everything could be read.
+    """
     checked = str(iso(now))
     sites: list[dict[str, Any]] = []
     tenants: list[dict[str, Any]] = []
@@ -41,7 +49,7 @@ def document_of(
         tenants += tenants_of_site(reading, guests, wanted)
         all_guests += guests
     compared = [reading.drift for reading in readings if reading.drift is not None]
-    drift = drift_of(compared, checked) if compared else None
+    drift = drift_of(compared, checked, counted) if compared else None
     totals = totals_of(tenants, wanted)
     risks = risks_of(ReportFindings(sites, tenants, totals, all_guests, drift, wanted, now))
     entry = entry_of(checked, sites, tenants)

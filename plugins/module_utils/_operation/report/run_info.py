@@ -76,7 +76,8 @@ def run_at_sites(
     for option, names in wanted.nodes.items():
         require_nodes_of_sites(option, names, [reading.known_nodes for reading in readings])
     now = clients[0][1].clock.time()
-    report = document_of(readings, wanted, history, now)
+    counted = scope.counted if scope is not None else ()
+    report = document_of(readings, wanted, history, now, counted)
     values = {
         "report": report,
         "lines": lines_of(report),
