@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,12 +35,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._operation.usage.month i
     read_month,
     usage_of,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._operation.usage.statement import csv_of
 from ansible_collections.pve.fleet.plugins.module_utils._operation.usage.timeline import use_between
 from tests.cases import repeated
 
 MONTH = "2026-10"
 START, END = read_month(MONTH)
 STEP = 300
+DOCUMENT = (Path(__file__).resolve().parents[4] / "docs" / "usage.md").read_text("utf-8")
 GIB = 1 << 30
 CLASSES = [Class("small", 1, GIB), Class("large", 4, 8 * GIB)]
 
@@ -324,6 +328,36 @@ def test_a_missing_day_is_named() -> None:
     (row,) = [row for row in usage["tenants"] if row["class"]]
     hours = int(row["seconds"]["cores"]) / 3600 / max(g.cores for g in site.guests.values())
     assert hours == 29 * 24
+
+
+def test_a_month_that_is_over_is_closed_and_complete() -> None:
+    """Three sites with a sample every hour, from before the month until after its end."""
+    meters = {name: Meter() for name in ("a", "b", "c")}
+    cores = 0
+    for name, meter in meters.items():
+        site = Site(random.Random(name), START - 3600)
+        site.create(by_clone=False)
+        (guest,) = site.guests.values()
+        cores += guest.cores
+        while site.now <= END:
+            meter.take(site)
+            site.pass_to(site.now + 3600)
+        meter.take(site)
+    usage = measured(meters)
+    assert (usage["closed"], usage["complete"], usage["missing"]) == (True, True, [])
+    assert usage["total"]["seconds"]["cores"] == cores * (END - START)
+    lines = csv_of(usage).splitlines()
+    assert lines[0].split(",") == [
+        *("month", "site", "tenant", "class"),
+        *("core_hours", "memory_gib_hours", "disk_gib_hours", "backup_gib_hours"),
+        *("uncertain_core_hours", "uncertain_memory_gib_hours"),
+        *("uncertain_disk_gib_hours", "uncertain_backup_gib_hours", "complete"),
+    ]
+    described = re.findall(r"^\| `([a-z_]+)` \|", DOCUMENT.partition("## The columns")[2], re.M)
+    assert described == lines[0].split(",")
+    assert {line.rsplit(",", 1)[1] for line in lines[1:]} == {"true"}
+    before = measured(meters, END - 1)
+    assert (before["closed"], before["complete"]) == (False, False)
 
 
 def test_a_site_without_files_is_missing_and_a_month_that_is_not_over_is_not_closed() -> None:
