@@ -128,6 +128,28 @@ def test_guests_apart_and_together(labs: Labs) -> None:
     assert "affinity with db2" in chosen(made, 4)["refused"]["berlin"]
 
 
+def test_guests_with_a_tag_apart_and_together(labs: Labs) -> None:
+    apart = {"anti_affinity": ["front"], "strategy": "first"}
+    vms = [guest(name, tags=["front"], site_placement=apart) for name in "abcd"]
+    vms.append(guest("e", tags=["data"], site_placement={"sites": ["munich"]}))
+    vms.append(guest("f", site_placement={"affinity": ["data"]}))
+    made = run(labs, *vms)
+    places = [row.get("site") for row in made["vms"]]
+    assert places == ["berlin", "munich", "paris", "auto", "munich", "munich"]
+    reasons = made["vms"][3]["error"]["sites"]
+    assert sorted(reasons) == list(SITES)
+    assert all("anti-affinity with" in reason for reason in reasons.values()), reasons
+
+
+def test_a_site_without_the_memory_is_refused(labs: Labs) -> None:
+    for node in ("pve1", "pve2", "pve3"):
+        labs["berlin"].simulator.steer(f"/nodes/{node}", {"memory": 1 << 28})
+    small = guest("a", memory="2G", site_placement={"strategy": "first"})
+    made = run(labs, {**small, "state": "started", "placement": {"memory_overcommit": 1.0}})
+    assert "memory" in chosen(made)["refused"]["berlin"]
+    assert sites_in(labs) == {"a": ["munich"]}
+
+
 def test_a_site_without_the_storage_or_the_quota_is_refused(labs: Labs) -> None:
     settings = {
         "acme": {"sites": list(SITES), "site": "auto", "site_quotas": {"munich": {"vms": 0}}}
