@@ -70,10 +70,12 @@ def test_the_record_counts_every_writing_call() -> None:
 
 @pytest.fixture
 def guests(unused: Lab) -> Iterator[dict[str, tuple[str | int, ...]]]:
-    """A VM with a snapshot, and a container: their paths."""
-    vm = machine(unused)
+    """A VM and a container, each with a snapshot: their paths."""
+    vm = machine(unused, scsi1="ceph:1", ide2="ceph:cloudinit", ciuser="one")
     take(unused, vm, "before")
     add_container(unused, 730, hostname="quiet1")
+    path = ("nodes", "pve1", "lxc", 730, "snapshot")
+    unused.client.task("POST", *path, data={"snapname": "before"})
     yield {
         "vm": ("nodes", vm["node"], "qemu", vm["vmid"]),
         "container": ("nodes", "pve1", "lxc", 730),
@@ -102,6 +104,8 @@ def seen(lab: Lab, path: tuple[str | int, ...]) -> tuple[Any, ...]:
         ("container", ("config",), {"description": "another"}),
         ("container", ("config",), {"net3": "name=eth3,bridge=vmbr0"}),
         ("vm", ("snapshot", "before", "config"), {"description": "another"}),
+        ("vm", ("unlink",), {"idlist": "scsi1"}),
+        ("container", ("snapshot", "before", "config"), {"description": "another"}),
     ],
 )
 def test_a_change_is_seen_only_in_the_configuration(
@@ -116,6 +120,30 @@ def test_a_change_is_seen_only_in_the_configuration(
     unused.client.write("PUT", *path, *part, data=data)
     assert seen(unused, path) == before
     assert unused.client.get(*path, "config")["digest"] != digest
+
+
+def test_a_new_cloud_init_drive_is_seen_nowhere(
+    unused: Lab, guests: dict[str, tuple[str | int, ...]]
+) -> None:
+    path = guests["vm"]
+    unused.client.write("PUT", *path, "config", data={"ciuser": "another"})
+    before = seen(unused, path)
+    unused.client.write("PUT", *path, "cloudinit")
+    assert seen(unused, path) == before
+    rows = unused.client.get(*path, "cloudinit")
+    assert [row for row in rows if "pending" in row or "delete" in row] == []
+
+
+def test_a_container_that_becomes_a_template_has_a_task(
+    unused: Lab, guests: dict[str, tuple[str | int, ...]]
+) -> None:
+    """PVE returns no UPID of it (pve-container, API2/LXC.pm, template)."""
+    path = guests["container"]
+    unused.client.task("DELETE", *path, "snapshot", "before")
+    _row, before = seen(unused, path)
+    assert unused.client.write("POST", *path, "template") is None
+    (upid,) = set(seen(unused, path)[1]) - set(before)
+    assert ":vztemplate:730:" in upid
 
 
 @pytest.mark.parametrize("guest", ["vm", "container"])
