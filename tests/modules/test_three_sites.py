@@ -101,6 +101,37 @@ def test_networks_and_rights_are_the_same_at_each_site(labs: Labs) -> None:
         ]
 
 
+def test_networks_and_addresses_are_the_same_at_each_site(labs: Labs) -> None:
+    """A guest can have the address that a guest at another site has, on an equal VNet."""
+    networks = {"front": {"zone": "teams", "subnet": "10.50.0.0/24"}}
+    settings = {"networks": networks, "isolation": "none"}
+    tables = []
+    for site, lab in labs.items():
+        do(lab, "sdn", zones=[{"name": "teams", "type": "simple"}])
+        made = run_module(
+            "tenant", {"sites": sites_of(labs), "site": site, "name": "acme", **settings}
+        )
+        assert made["changed"], made["msg"]
+        vnets = lab.client.get("cluster", "sdn", "vnets")
+        own = [row for row in vnets if row.get("zone") == "teams"]
+        subnets = lab.client.get("cluster", "sdn", "vnets", own[0]["vnet"], "subnets")
+        tables.append([(one["vnet"], one["alias"]) for one in own])
+        tables[-1] += [(one["vnet"], one["cidr"]) for one in subnets]
+    assert len(tables[0]) == 2
+    assert tables[0] == tables[1] == tables[2]
+    nic = {"network": "front", "ip": "10.50.0.11/24"}
+    given = {"sites": sites_of(labs), "tenant_settings": {"acme": {**settings, "sites": SITES}}}
+    result = run_module("vms", {**given, "vms": guests(nics=[nic])})
+    assert [row["action"] for row in result["vms"]] == ["created"] * 3, result["msg"]
+    configs = []
+    for row, lab in zip(result["vms"], labs.values(), strict=True):
+        config = lab.client.get("nodes", row["node"], "qemu", row["vmid"], "config")
+        bridge = [part for part in config["net0"].split(",") if part.startswith("bridge=")]
+        configs.append((config["ipconfig0"], bridge))
+    vnet = tables[0][0][0]
+    assert configs == [("ip=10.50.0.11/24", [f"bridge={vnet}"])] * 3
+
+
 @pytest.mark.parametrize("module", ["report_info", "metrics"])
 def test_a_site_of_a_tenant_that_the_registry_lacks_is_named(
     labs: Labs, tmp_path: Path, module: str
