@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,45 @@ def test_the_last_use_of_a_dark_site_counts(labs: Labs, tmp_path: Path) -> None:
     assert error["quota"]["vms"] == {"used": 3, "wanted": 1, "limit": 3}
     assert "site munich does not answer, its use at 20" in made["vms"][1]["msg"]
     assert json.loads(path.read_text())["munich"] == kept["munich"]
+
+
+@contextmanager
+def silent_server() -> Iterator[tuple[str, list[str]]]:
+    """Yield the address of a server that ends each connection, and the connections so far."""
+    seen: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, address = server.accept()
+                except OSError:
+                    return
+                seen.append(str(address))
+                connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{server.getsockname()[1]}", seen
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize("module", ["vms", "drift_info", "report_info", "audit_info"])
+def test_a_dark_site_is_asked_once_in_a_task(labs: Labs, module: str) -> None:
+    """Whatever the number of its guests is, and also if the quota over sites needs its use."""
+    given: dict[str, Any] = {"tenant_settings": settings()}
+    given["vms"] = [guest(f"g{number}", SITES[number % 3]) for number in range(6)]
+    if module in ("report_info", "audit_info"):
+        given = {"tenants": settings()}
+    with silent_server() as (host, seen):
+        sites = sites_of(labs, "munich")
+        sites[1]["host"] = host
+        result = run_module(module, {"sites": sites, "retries": 1, **given}, check=True)
+    assert "munich" in str(result)
+    assert len(seen) == 1, result.get("msg")
+    for lab in (labs["berlin"], labs["paris"]):
+        assert lab.simulator.writes() == []
 
 
 def test_the_quota_of_a_dark_site_counts_without_its_last_use(labs: Labs) -> None:
