@@ -114,6 +114,18 @@ def test_a_live_migration_does_not_need_the_answer_of_the_target(lab: Lab, statu
     assert "with-conntrack-state" not in (write.get("params") or {})
 
 
+def test_a_live_migration_keeps_connections_only_if_the_target_can(lab: Lab) -> None:
+    """Source: qemu-server, API2/NodeCapabilities/Qemu/Migration.pm."""
+    vm(lab, "ceph", state="started")
+    lab.simulator.steer("/nodes/pve2", {"dbus_vmstate": False})
+    lab.simulator.reset_log()
+    for node in ("pve2", "pve1"):
+        assert lab.vm(name="one", node=node)["changed"]
+    there, back = [row for row in writes_of(lab) if row["path"].endswith("/migrate")]
+    assert "with-conntrack-state" not in there["params"]
+    assert str(back["params"]["with-conntrack-state"]) == "1"
+
+
 REFUSED: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
     (("one-a", "one-b"), ("two-a",), "node pve2 lacks storage one-b (scsi1)"),
     (("nas-one",), ("two-a",), "node pve2 lacks storage nas-one (scsi0)"),

@@ -59,6 +59,8 @@ def hardware(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 
 
 @api("GET /nodes/{node}/capabilities/qemu/migration")
-def migration_capabilities(_ctx: Ctx, _p: dict[str, Any]) -> dict[str, bool]:
-    """Data that can move along with a running machine."""
-    return {"has-dbus-vmstate": True}
+def migration_capabilities(ctx: Ctx, p: dict[str, Any]) -> dict[str, bool]:
+    """Data that can move along with a running machine (qemu-server:
+    API2/NodeCapabilities/Qemu/Migration.pm).
+    """
+    return {"has-dbus-vmstate": ctx.cluster.nodes[p["node"]].dbus_vmstate}

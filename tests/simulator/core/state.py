@@ -216,6 +216,7 @@ class NodeInfo:
     nodeid: int
     ip: str
     arch: str = "x86_64"
+    dbus_vmstate: bool = True  # whether it has the helper that moves tracked connections
     cpus: int = 2
     sockets: int = 1
     memory: int = 25276502016

@@ -368,6 +368,7 @@ class Control:
             "online": lambda: self._set_online(node, bool(value)),
             **dict.fromkeys(("memory", "cpus", "sockets"), lambda: setattr(node, key, int(value))),
             "arch": lambda: setattr(node, "arch", str(value)),
+            "dbus_vmstate": lambda: setattr(node, "dbus_vmstate", bool(value)),
             "maintenance": lambda: self._set_maintenance(node, bool(value)),
             "reboot": lambda: reboot(self.server.context(), node.name),
             "disks": lambda: add_disks(node, value),
