@@ -7,7 +7,7 @@ run uses it; a test compares (`test_fault_table.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.certificates import some_certificate
@@ -40,6 +40,7 @@ _COPY = {
     "user": "root@pam",
     "password": "fleetpw123",
 }
+_DATA = {"volume": f"ceph:vm-{VMID}-kept", "node": "pve1", "vmid": VMID, "size": "2G"}
 _DISK: Mapping[str, Any] = {"volume": "local-lvm:vm-20999-faulty", "node": "pve1"}
 _CT_SOURCE = "debian-13-standard"
 _CT_NEW: Mapping[str, Any] = {"default_storage": "ceph", "cores": 1}
@@ -440,6 +441,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         "move a disk to another VM",
         {**machine(), 20110: bystander(20110, TENANT, "receiver", "pve2")},
         disks=[{"name": "scsi1", "state": "moved", "target_vmid": 20110}],
+    ),
+    replace(
+        vm("attach a volume", machine(), disks=[{"name": "scsi5", "volume": _DATA["volume"]}]),
+        before=(("volume", _DATA),),
     ),
     vm("remove a disk", machine(), disks=[{"name": "scsi1", "state": "absent"}]),
     vm(
