@@ -53,6 +53,17 @@ def test_a_parameter_that_the_request_lacks_is_a_hyphen() -> None:
     assert find_missing(request, held) == "/access/realm/-, Realm.AllocateUser"
 
 
+def test_a_backup_that_stops_others_needs_the_node_since_9_2() -> None:
+    """pve-manager: API2/VZDump.pm, vzdump: C(stop) ends the jobs of everybody on the node."""
+    path = ("nodes", "pve1", "vzdump")
+    rights = {"/storage/local": {"Datastore.AllocateSpace": 1}, "/vms/100": {"VM.Backup": 1}}
+    plain, stopping = ({"vmid": "100", **more} for more in ({}, {"stop": "1"}))
+    for release, missing in (((9, 2), "/nodes/pve1, Sys.Modify"), ((9, 1), None)):
+        held = Privileges(rights, release=release)
+        assert find_missing(RequiredRequest("POST", path, plain), held) is None
+        assert find_missing(RequiredRequest("POST", path, stopping), held) == missing
+
+
 def test_every_name_in_a_path_of_the_schema_is_known() -> None:
     """A check such as C(/storage/{storage}) gets the name from the path of the request."""
     found: list[str] = []
