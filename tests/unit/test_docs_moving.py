@@ -34,8 +34,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.snapsho
     snapshot_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.modules import vm_info
+from ansible_collections.pve.fleet.plugins.modules import backup_job, vm_info
 from tests.bench.environment import HOME
+from tests.tools.facts.make_schema import VERSION, paths_of
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "moving-from-community-proxmox.md").read_text(encoding="utf-8")
@@ -191,7 +192,14 @@ SUBJECTS = {
     "creation and join": (PAGE, "`proxmox_cluster` | none", "cannot be undone"),
     "join information": (PAGE, "`proxmox_cluster_join_info` | `cluster_join_info`", "fingerprint"),
     "join, Terraform": (TERRAFORM, "`pvecm add` | `cluster_join_info`", "by hand"),
+    "keys of LXC": (PAGE, "`idmap`, `lxc.*` | none", "has no API"),
+    "keys of LXC, Terraform": (TERRAFORM, "`idmap` | none", "has no API"),
+    "connections": (PAGE, "tracked connections", "`with-conntrack-state`"),
+    "connections, Terraform": (TERRAFORM, "`migrate` | `migrate`", "`with-conntrack-state`"),
 }
+# Parameters of a backup job in the API schema without an option.
+OF_VZDUMP = {"dow", "dumpdir", "quiet", "stop"}
+REPLACED = {"id": "name", "vmid": "vms", "starttime": "schedule", "maxfiles": "prune_backups"}
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -199,6 +207,16 @@ def test_audiences_keystrokes_and_joins_have_a_row_in_both_guides(subject: str) 
     page, cells, reason = SUBJECTS[subject]
     (row,) = [line for line in page.splitlines() if cells in line]
     assert reason in row
+
+
+def test_every_key_of_a_backup_job_has_an_option_or_a_reason_in_both_guides() -> None:
+    options = yaml.safe_load(backup_job.DOCUMENTATION)["options"]
+    keys = paths_of(VERSION)["/cluster/backup"]["POST"]["params"]
+    ours = {key: REPLACED.get(key, key.replace("-", "_")) for key in keys}
+    assert {key for key, name in ours.items() if name not in options} == OF_VZDUMP
+    for key in OF_VZDUMP:
+        assert f"| `{key}` of vzdump | none |" in PAGE
+        assert f"| `{key}` | none |" in TERRAFORM
 
 
 def test_the_option_and_the_limits_that_these_rows_name_exist() -> None:
