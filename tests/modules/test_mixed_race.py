@@ -25,6 +25,8 @@ from tests.modules.module_runner import run_module
 
 PROCESSES = 8
 SECONDS = cases(full=60, short=6)
+# Steps of each process at least: on a busy machine the time is over before each kind was drawn.
+STEPS = 8
 NODES = ("pve1", "pve2", "pve3")
 QUOTA = {"vms": 6}
 TENANTS = ("acme", "globex")
@@ -57,11 +59,11 @@ def options_of(rng: random.Random, process: int) -> tuple[str, str, dict[str, An
 
 
 def work_for(connection: dict[str, Any], process: int, seconds: float) -> list[Outcome]:
-    """Do one thing after the other until the time is over, and return what each came to."""
+    """Do one thing after the other until the time is over, and return the outcome of each."""
     rng = random.Random(process)
     end = time.monotonic() + seconds
     outcomes: list[Outcome] = []
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(outcomes) < STEPS:
         what, module, options = options_of(rng, process)
         result = run_module(module, {**connection, **options})
         category = result["error"]["category"] if result.get("failed") else ""

@@ -479,23 +479,13 @@ def test_another_tenants_vm_in_a_list_is_not_disclosed(lab: Lab, by: str) -> Non
 def test_the_guard_looks_before_every_write(lab: Lab) -> None:
     vm = machine(lab, tags="tenant_acme")
     take(lab, vm, "n-1", "n-2", "n-3")
-    lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 600}})
-    try:
-        stolen = threading.Timer(
-            0.5,
-            lambda: lab.simulator.steer(
-                f"/vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}}
-            ),
-        )
-        stolen.start()
-        wanted = {"vmid": vm["vmid"], "tenant": "acme", "state": "absent", "pattern": "n-*"}
-        result = run_module("snapshot", {**lab.connection, **wanted})
-        stolen.join()
-    finally:
-        lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 20}})
+    stolen = [["PUT", f"/vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}}]]
+    lab.simulator.fault(method="DELETE", path="/snapshot/n-[0-9]$", steer=stolen)
+    wanted = {"vmid": vm["vmid"], "tenant": "acme", "state": "absent", "pattern": "n-*"}
+    result = run_module("snapshot", {**lab.connection, **wanted})
     assert result["error"]["reason"] == "foreign tenant"
-    assert len(result["error"]["done"]) < 3
-    assert names(lab, vm) != []
+    assert len(result["error"]["done"]) == 1
+    assert len(names(lab, vm)) == 2
 
 
 # Locks, tasks and lost answers.
