@@ -65,13 +65,15 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("_protection/relocate/archive.py", "read_last_state"): (),
     ("_foundation/entry/remotes.py", "_hosts"): (),
     ("_protection/relocate/places.py", "_fingerprint"): (),
+    ("_protection/relocate/places.py", "_read_cpu_models"): (),
     ("_protection/relocate/places.py", "_require_same_cpu"): (),
     ("_protection/relocate/places.py", "read"): (),
     ("_protection/relocate/places.py", "read_source_facts"): (),
     ("_protection/relocate/read.py", "_replication_jobs"): (),
     ("_protection/relocate/read.py", "read_identity"): (),
     ("_protection/relocate/read.py", "read_objects"): (),
-    ("_foundation/cluster/bridges.py", "mappings"): (),  # test_hardware_of_nodes.py
+    ("_foundation/cluster/bridges.py", "_entries"): (),  # test_hardware_of_nodes.py
+    ("_foundation/cluster/bridges.py", "_cards_of"): ("nodes/*/qemu/*/config",),  # test_cards.py
     ("_infrastructure/storage/volume/run.py", "_has_chains"): ("storage/*",),
     ("_tenants/access/own_loss.py", "_loss"): ("access/roles",),
     ("_tenants/access/own_loss.py", "_own_row"): ("access/users",),
