@@ -271,7 +271,7 @@ def test_a_write_of_a_plan_that_meets_a_fault(
     given = options(unused, away, vms=["mover"], hold="0s", task_timeout=30, **MAPS)
     planned(unused, away, place, given)
     sites = {"vienna": unused, "munich": away}
-    course = Course(sites, {**given, "apply_plan": place})
+    course = Course(sites, {**given, "apply_plan": place}, f"vm:{VMID}")
     site, method, path, nth = write
     if FAULTS[fault]:
         sites[site].simulator.fault(method=method, path=path, nth=nth, **FAULTS[fault])

@@ -39,6 +39,7 @@ EXCEPTIONS = {
     "module_utils/_foundation/schema/generated/requests.py": "generated: the paths of the API schema",
     "module_utils/_foundation/schema/named.py": "the check of such a format",
     "module_utils/_protection/restore/failover/replicas/lines.py": "directories in /etc/pve, as commands print them",
+    "module_utils/_protection/relocate/places.py": "paths of the API, of CPU models",
     "module_utils/_operation/inventory/compatible.py": "groups that community.proxmox creates without a host",
 }
 
