@@ -37,6 +37,7 @@ EXCEPTIONS = {
     "module_utils/_foundation/cluster/state.py": "the name that PVE lists for a nameless container",
     "module_utils/_foundation/cluster/find/restoring.py": "the noun of such a guest",
     "module_utils/_foundation/schema/generated/requests.py": "generated: the paths of the API schema",
+    "module_utils/_foundation/schema/formats.py": "names of formats of the schema",
     "module_utils/_foundation/schema/named.py": "the check of such a format",
     "module_utils/_protection/restore/failover/replicas/lines.py": "directories in /etc/pve, as commands print them",
     "module_utils/_protection/relocate/places.py": "paths of the API, of CPU models",

@@ -72,7 +72,7 @@ _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
     "access account acl acme agent aliases all aplinfo apt arm-ha backup capabilities ceph"
     " certificate certificates cifs clone cloudinit cluster cmd-safety config content"
-    " controllers current custom custom-cpu-models defaults dir directory disarm-ha disks dns"
+    " controllers cpu current custom custom-cpu-models defaults dir directory disarm-ha disks dns"
     " domains download-url dry-run endpoints exec exec-status extractconfig fabric fabrics"
     " feature file-read file-write firewall flags get-host-name get-osinfo gotify groups ha"
     " hardware hosts in info initgpt interfaces ipams ipset iscsi jobs join list lock log lvm"
