@@ -40,7 +40,7 @@ WANTED = {
     "playbooks": r"playbooks/[a-z_]+\.yml",
     "the action of the set-up of AWX": r"playbooks/action_plugins/\w+\.py",
     "data for AWX": r"playbooks/awx/[\w/.]+\.yml|playbooks/awx/project/README\.md",
-    "roles": r"roles/\w+/(README\.md|(defaults|meta|tasks|vars)/\w+\.yml)",
+    "roles": r"roles/\w+/(README\.md|(defaults|meta|tasks(/\w+)?|vars)/\w+\.yml)",
     "programs for guests": r"roles/\w+/files/\w+\.sh",
     "extensions": r"extensions/(audit|execution_environment|molecule/simulator)/[\w-]+\.yml",
     "event-driven Ansible": r"extensions/eda/(plugins/[\w/]+\.py|rulebooks/\w+\.yml)",
