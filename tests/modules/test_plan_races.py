@@ -170,7 +170,7 @@ def test_a_move_that_meets_another_run_says_so(
         ("ERROR: storage 'ceph' is not available on node 'pve1'", False),
     ],
 )
-def test_the_log_of_a_migration_tells_whether_another_run_was_faster(
+def test_the_log_of_a_migration_shows_whether_another_run_was_faster(
     line: str, is_met: bool
 ) -> None:
     error = TaskFailed("Could not move it: migration aborted", "Read the log", log=("begin", line))

@@ -470,14 +470,14 @@ def test_a_tier_moves_together_after_the_proof_of_the_tier_before(unused: Lab, a
         vmid = make_guest(unused, "offline", 20300 + number, f"w{number}")
         path = ("nodes", "pve1", "qemu", vmid, "config")
         unused.client.write("PUT", *path, data={"startup": f"order={order}"})
-    begun: list[int] = []
+    started: list[int] = []
     second, both = threading.Event(), threading.Barrier(2)
     send = Relocation.send
 
     def follow(move: Relocation, step: Step) -> Any:
         if step.action == MOVE:
             vmid = move.guest.actual.vmid
-            begun.append(vmid)
+            started.append(vmid)
             if vmid == 20301:
                 assert not second.wait(1), "the second tier moves beside the first one"
             else:
@@ -490,8 +490,8 @@ def test_a_tier_moves_together_after_the_proof_of_the_tier_before(unused: Lab, a
     given = options(unused, away, tenant="acme", parallel=3)
     with mock.patch.object(Relocation, "send", follow):
         moved(unused, given)
-    assert begun[0] == 20301
-    assert sorted(begun) == [20300, 20301, 20302]
+    assert started[0] == 20301
+    assert sorted(started) == [20300, 20301, 20302]
 
 
 @pytest.mark.usefixtures("fast")

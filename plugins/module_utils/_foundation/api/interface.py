@@ -62,8 +62,8 @@ class PlanBook:
     def explain(
         self, error: FleetError, vmid: int, key: tuple[str, str, str] = ("", "", "")
     ) -> FleetError:
-        """Return the refusal of a guest with what an approved plan has for it. The failure of a
-        request is no refusal.
+        """Return the refusal of a guest with what an approved plan has for it; the error of a
+        failed request is returned unchanged.
         """
         if isinstance(error, NotApproved) or error.method or error.retryable:
             return error

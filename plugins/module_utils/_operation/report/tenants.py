@@ -34,7 +34,7 @@ def read_report_tenants(given: Mapping[str, Any], prefix: str) -> list[ReportTen
 
 
 def unlisted_sites(tenants: Iterable[ReportTenant], names: Collection[str]) -> list[str]:
-    """Return a warning for each site of a tenant that is none of the sites of the report."""
+    """Return a warning for each site of a tenant that the report does not have."""
     if "" in names or not names:
         return []
     known = sorted(names)

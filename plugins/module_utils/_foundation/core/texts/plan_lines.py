@@ -168,12 +168,14 @@ def describe_difference(before: Any, after: Any) -> list[str]:
     """Return the differences like `describe_change`, and of a long text the part that differs, such
     as C(archive ...11_30_05.vma -> ...11_31_06.vma).
     """
-    return describe_change(*_told_apart(before, after))
+    return describe_change(*_differing_parts(before, after))
 
 
-def _told_apart(before: Any, after: Any) -> tuple[Any, Any]:
+def _differing_parts(before: Any, after: Any) -> tuple[Any, Any]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        pairs = {key: _told_apart(before.get(key), after.get(key)) for key in {**before, **after}}
+        pairs = {
+            key: _differing_parts(before.get(key), after.get(key)) for key in {**before, **after}
+        }
         old, new = ({key: pair[side] for key, pair in pairs.items()} for side in (0, 1))
         return {key: old[key] for key in before}, {key: new[key] for key in after}
     texts = [_one_line(side) for side in (before, after) if isinstance(side, str)]

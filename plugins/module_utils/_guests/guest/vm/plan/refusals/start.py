@@ -118,12 +118,12 @@ def _numa(config: Mapping[str, str]) -> Iterator[str]:
     memory = int(sub_keys(config.get("memory", "512"), "current")["current"])
     has_numa = config.get("numa", "0") not in _OFF
     nodes = list(_slots(config, "numa"))
+    is_small = memory < _STATIC_MEMORY
     if _plugs_memory(config):
         conditions = {
             "hotplug has memory, and numa is off": not has_numa,
             "hotplug has memory, and numa0 to numa7 cannot be set with it": bool(nodes),
-            f"hotplug has memory, and memory is below {_STATIC_MEMORY} MiB": memory
-            < _STATIC_MEMORY,
+            f"hotplug has memory, and memory is below {_STATIC_MEMORY} MiB": is_small,
         }
         yield from (text for text, wrong in conditions.items() if wrong)
     if config.get("hugepages") and not has_numa:
