@@ -136,9 +136,11 @@ def rules_of(way: str, write: Write, fault: str) -> list[dict[str, Any]]:
         if f"/{VMID}/" not in path:
             return []
         return [{**rule, "steer": [["PUT", f"/{kind}/{VMID}", {"config": {"onboot": "1"}}]]}]
-    name = TASKS.get(path.replace("/lxc", "/qemu"), "")
-    task = f"{'vz' if is_container else 'qm'}{name}" if name else "vzdump"
-    if not name and path != "/vzdump$":
+    if path == "/vzdump$":
+        task = "vzdump"
+    elif name := TASKS.get(path.replace("/lxc", "/qemu")):
+        task = f"{'vz' if is_container else 'qm'}{name}"
+    else:
         return []
     if fault == "task vanishes":
         return [{"method": "GET", "path": f"/tasks/UPID:[^/]*:{task}:", **OF_TASKS[fault]}]
