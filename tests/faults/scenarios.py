@@ -456,6 +456,20 @@ SCENARIOS: tuple[Scenario, ...] = (
     vm("put into a pool", machine(), pool="acme"),
     vm("migrate", machine(), node="pve1", migrate=True),
     vm("migrate while it runs", machine(True), node="pve1", migrate=True),
+    replace(
+        vm(
+            "migrate to a node with another storage",
+            machine(),
+            node="pve1",
+            migrate=True,
+            disks=[{"name": "scsi5", "storage": "there"}],
+        ),
+        before=(
+            ("storage", {"name": "here", "type": "dir", "path": "/srv/here", "nodes": ["pve2"]}),
+            ("storage", {"name": "there", "type": "dir", "path": "/srv/there", "nodes": ["pve1"]}),
+            ("vm", {**_SUBJECT, "disks": [{"name": "scsi5", "storage": "here", "size": 1}]}),
+        ),
+    ),
     vm("start", machine(), state="started"),
     vm("stop", machine(True), state="stopped", force=True),
     vm("shut down", machine(True), state="stopped"),

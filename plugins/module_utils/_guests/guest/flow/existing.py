@@ -27,6 +27,7 @@ from ...._foundation.resource.engine import (
     apply_plan,
 )
 from ...._foundation.resource.plan import Plan, Step
+from ...kinds.config.change import with_images
 from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual
 from ..context import RunContext
@@ -39,6 +40,7 @@ from ..live.read import read_wherever, require_named, require_same, require_unto
 from ..live.snippets import with_present_content
 from ..live.steps import GuestSteps
 from ..plan import power
+from ..plan.intent import Facts, with_relocation
 from ..plan.removal import plan_absent
 from ..plan.steps import HAND_OVER, with_user_data
 from .flow import GuestFlow, GuestPlan
@@ -116,7 +118,7 @@ class ChangedGuest(ExistingResource[AnyDesired]):
     def __init__(self, planned: GuestPlan[AnyDesired], actual: Actual) -> None:
         super().__init__(planned.flow, planned.context, planned.plan, actual)
         intent = planned.intent
-        self._cluster, self._images = planned.cluster, planned.sizes
+        self._facts = planned.facts or Facts(planned.cluster)
         self._growth = intent.growth(planned.sizes) if intent is not None else None
         self._desired = planned.context.guest
         # the options that the run changes
@@ -198,16 +200,25 @@ class ChangedGuest(ExistingResource[AnyDesired]):
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = replace(desired, guest=power.after_stop(desired.guest))
         desired = self.flow.planner.still_desired(desired, self.actual, current)
-        rest = self.flow.planner.plan_update(
-            desired,
-            current,
-            shared=self._cluster.shared_storages,
-            images=self._images,
-            bases=base_storages(self._cluster),
-        )
+        rest = self._planned_again(desired, current)
         node = desired.guest.node or current.node
         present = with_present_content(self.context.desired)
         return with_user_data(rest, present.hardware.snippet, current, node)
+
+    def _planned_again(self, desired: AnyDesired, current: Actual) -> Plan:
+        """Return the plan from a new reading, with the facts of the first plan."""
+        planner, facts = self.flow.planner, self._facts
+        intent = planner.intent_of(desired, current)
+        if intent.moves:
+            intent = with_relocation(intent, facts)
+        change = with_images(intent.change, desired, current.target, facts.sizes)
+        return planner.plan_change(
+            desired,
+            current,
+            change,
+            shared=facts.cluster.shared_storages,
+            bases=base_storages(facts.cluster),
+        )
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the check after a lost answer to a pool step: the configuration of a guest does

@@ -20,7 +20,7 @@ from ...._foundation.cluster.state import ClusterState
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.schema.check import find_refusals
-from ...kinds.config.change import ConfigChange, Relocation, applied, with_images
+from ...kinds.config.change import ConfigChange, Relocation, applied
 from ...kinds.hardware import AnyDesired
 from ...kinds.kind import Kind
 from ...kinds.model import Actual
@@ -162,18 +162,14 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         *,
         shared: Collection[str] = (),
         creating: CreationOptions | None = None,
-        images: Mapping[str, int] | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
         """Return the plan from an existing guest, as just read, to the desired guest.
 
         `shared` are the storages that all nodes share; `creating` is set for a guest that this run
-        creates. `images` are the sizes, in bytes, of the images that new disks import: such a
-        disk grows after the import. `bases` are the storages on which the disks of a template
-        become base volumes.
+        creates. `bases` are the storages on which the disks of a template become base volumes.
         """
         change = self.changes(desired, actual.target)
-        change = with_images(change, desired, actual.target, images or {})
         return self.plan_change(
             desired, actual, change, shared=shared, creating=creating, bases=bases
         )
