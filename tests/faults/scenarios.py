@@ -485,6 +485,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         machine(True, ide2="ceph:vm-20100-cloudinit,media=cdrom", ciuser="old"),
         cloud_init={"user": "new"},
     ),
+    vm(
+        "move the cloud-init drive to another slot",
+        machine(ide2="ceph:vm-20100-cloudinit,media=cdrom", ciuser="ops"),
+        cloud_init={"drive": "sata1"},
+    ),
     vm("remove", machine(), state="absent"),
     vm("remove a running VM", machine(True), state="absent", force=True),
     vm("remove a protected VM", machine(protection="1"), state="absent", protection=False),

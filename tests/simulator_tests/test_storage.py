@@ -90,6 +90,22 @@ def test_templates_and_linked_clones_by_kind(kinds: Client, store: str) -> None:
     assert ("still in use by linked cloned" in result) is (store != "thin")
 
 
+@pytest.mark.parametrize(("store", "is_refused"), [("ceph", True), ("dirs", False)])
+def test_a_volume_on_a_shared_storage_needs_a_quorum(
+    kinds: Client, kinds_server: Simulator, store: str, is_refused: bool
+) -> None:
+    """pve-storage: Storage.pm, vdisk_alloc, locks the storage; of a shared one in /etc/pve."""
+    kinds_server.steer("/cluster", {"quorate": False})
+    name = "vm-100-new" if store == "ceph" else "vm-100-new.raw"
+    data = {"vmid": 100, "filename": name, "size": "1G"}
+    path = f"/nodes/pve1/storage/{store}/content"
+    answer = kinds.call("POST", path, data)
+    if is_refused:
+        assert answer.message.strip() == "cfs-lock 'storage-ceph' error: no quorum!"
+    else:
+        assert answer.data == "dirs:100/vm-100-new.raw"
+
+
 @pytest.mark.parametrize(("store", "shared"), [("thin", 0), ("dirs", 0), ("ceph", 1), ("share", 1)])
 def test_what_is_shared_is_on_every_node(kinds: Client, store: str, shared: int) -> None:
     assert kinds.get(f"/nodes/pve1/storage/{store}/status")["shared"] == shared

@@ -253,15 +253,19 @@ def own_key(storage: Storage, name: str) -> str:
     return name if storage.kind == "pbs" else parts[-1]
 
 
-def rename_volume(cluster: Cluster, node: str, volid: str, vmid: int) -> str:
-    """Give a volume to another guest: its new ID (pve-storage: Storage.pm, rename_volume).
-
-    The lock of a shared storage needs a quorum (Plugin.pm, cluster_lock_storage).
+def lock_storage(cluster: Cluster, storage: Storage) -> None:
+    """Raise PveError without a quorum, which the lock of a shared storage needs (pve-storage:
+    Storage.pm, vdisk_alloc, vdisk_create_base and rename_volume; Plugin.pm, cluster_lock_storage).
     """
+    if storage.shared and not cluster.quorate:
+        raise PveError(f"cfs-lock 'storage-{storage.name}' error: no quorum!")
+
+
+def rename_volume(cluster: Cluster, node: str, volid: str, vmid: int) -> str:
+    """Give a volume to another guest: its new ID (pve-storage: Storage.pm, rename_volume)."""
     store, name = volid.split(":", 1)
     storage = cluster.storage(store)
-    if storage.shared and not cluster.quorate:
-        raise PveError(f"cfs-lock 'storage-{store}' error: no quorum!")
+    lock_storage(cluster, storage)
     key = own_key(storage, name)
     held = storage.on(node).pop(key, None)
     if held is None:
@@ -314,6 +318,7 @@ def allocate(
     Raises PveError if it does not fit; `say` writes the cause to the log.
     """
     check_enabled(cluster, storage.name, node)  # Storage.pm, vdisk_alloc: activate_storage
+    lock_storage(cluster, storage)
     vmid, fmt, size, name = wanted.vmid, wanted.fmt, wanted.size, wanted.name
     if fmt not in formats(storage) and not (fmt == "subvol" and has_subvolumes(storage)):
         raise PveError(f"unsupported format '{fmt}'")
@@ -397,6 +402,7 @@ def make_base(cluster: Cluster, node: str, volid: str) -> str:
     if parts is None:
         raise PveError(f"unable to parse volume ID '{volid}'")
     storage = cluster.storage(parts[0])
+    lock_storage(cluster, storage)
     volumes = storage.on(node)
     key = own_key(storage, parts[1])
     volume = volumes.pop(key, None)
