@@ -161,7 +161,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "change"), repeated(CASES, first=len(CHANGES)))
+@pytest.mark.parametrize(("mode", "change"), repeated(CASES, first=len(CHANGES), more=8))
 def test_a_guest_that_changed_is_refused_and_the_other_moves(
     unused: Lab, away: Lab, place: str, mode: str, change: str
 ) -> None:

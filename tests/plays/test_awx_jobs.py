@@ -197,6 +197,7 @@ def publish(lab: Lab, vmid: int, version: str) -> None:
     lab.call("POST", f"/nodes/pve1/qemu/{vmid}/template")
 
 
+@pytest.mark.long
 def test_a_tenant_replaces_images(lab: Lab, tmp_path: Path) -> None:
     """With the answers of the survey, the token of the tenant, and for its own guests only."""
     for vmid, version in ((9501, "1"), (9502, "2")):
@@ -421,6 +422,7 @@ def test_a_workflow_rolls_containers_back_too(lab: Lab, job: Job) -> None:
     assert f"Rolled back to snapshot {snapshot}: ct1. " in ended.jobs["failed"].output
 
 
+@pytest.mark.long
 def test_a_workflow_creates_the_first_vm(lab: Lab, job: Job) -> None:
     """There is nothing to take a snapshot of, and a VM that is created and fails has none."""
     set_vms(job, WEB1)
@@ -453,6 +455,7 @@ def test_a_workflow_ends_if_the_project_changes(lab: Lab, job: Job, pushed: str)
     assert ("checked" in found) == (pushed == "verify")
 
 
+@pytest.mark.long
 def test_a_workflow_that_wrote_nothing_rolls_nothing_back(lab: Lab, job: Job) -> None:
     provisioned(lab, WEB1)
     set_vms(job, {**WEB1, "cores": 100000})  # refused at planning
@@ -468,6 +471,7 @@ def test_a_workflow_that_wrote_nothing_rolls_nothing_back(lab: Lab, job: Job) ->
     assert rolled_back(lab) == []
 
 
+@pytest.mark.long
 def test_a_workflow_keeps_changes_that_wait_for_a_reboot(lab: Lab, job: Job) -> None:
     provisioned(lab, WEB1)
     lab.make_vm("stray", tags="tenant_acme", pool="acme")  # the change has nothing to do with it

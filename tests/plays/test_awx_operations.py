@@ -98,6 +98,7 @@ def test_a_maintenance_with_an_approval_before_each_node(
     assert "The cluster has no node pve9, and nothing was done" in unknown.output
 
 
+@pytest.mark.long
 def test_a_job_maintains_nodes_of_two_sites(night: Lab, job: Job, tmp_path: Path) -> None:
     """With a credential of type Proxmox VE sites, in the order of the survey."""
     with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as north:
@@ -170,6 +171,7 @@ def test_jobs_move_the_guests_of_a_tenant_to_another_site(
         assert (state(night, vmid), state(munich, vmid)) == ("gone", "stopped")
 
 
+@pytest.mark.long
 def test_jobs_empty_a_site_that_is_draining(
     night: Lab, ssh: NodeSsh, job: Job, tmp_path: Path
 ) -> None:

@@ -345,6 +345,7 @@ def test_check_mode_writes_nothing(awx: Controller, setup: Player) -> None:
     assert "Grant role execute on 'acme: Take snapshots' for team 'acme: operators'" in empty.output
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("done")
 def test_check_mode_behind_a_run_writes_nothing(awx: Controller, setup: Player) -> None:
     """It reports the change, and that alone."""
@@ -403,6 +404,7 @@ def test_a_refusal_of_awx_has_its_object_and_no_secret(awx: Controller, setup: P
     assert "Done before: Create organization 'Proxmox VE'" in output
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("done")
 def test_the_client_refuses_an_ambiguous_name(awx: Controller, setup: Player) -> None:
     """Two teams of one name are teams of two organizations."""
@@ -500,6 +502,7 @@ def check_sites(awx: Controller) -> None:
     assert "Proxmox VE: Merge the results of the sites" not in names
 
 
+@pytest.mark.long
 def test_mistakes_in_the_registry_are_named_before_the_first_write(
     awx: Controller, setup: Player
 ) -> None:

@@ -435,7 +435,7 @@ def play(place: Path, table: list[Row], simulator: Simulator, *arguments: str) -
     ("way", "modules"),
     [
         pytest.param("here", KINDS_AND_SECRETS, id="here"),
-        pytest.param("as a module", AS_MODULES, id="as a module"),
+        pytest.param("as a module", AS_MODULES, id="as a module", marks=pytest.mark.long),
         pytest.param("here", tuple(MINIMAL), id="every module", marks=pytest.mark.long),
     ],
 )

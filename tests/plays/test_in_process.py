@@ -514,6 +514,7 @@ def same_both_ways(tables: Tables, modules: Sequence[str]) -> None:
             assert result.get("requests") or module == "relocate", name
 
 
+@pytest.mark.long
 def test_both_ways_take_the_same_options(tables: Tables) -> None:
     here, _module = tables.both_ways(PARTICULAR)
     assert here.results["a change"]["changed"]
@@ -525,6 +526,7 @@ def test_both_ways_take_the_same_options(tables: Tables) -> None:
     assert [login["failed"] for login in logins] == [False, True, False]
 
 
+@pytest.mark.long
 def test_both_ways_heed_the_keywords_of_a_task(tables: Tables) -> None:
     here, _module = tables.both_ways(KEYWORDS, SLOW)
     assert here.results["too long"]["failed"]

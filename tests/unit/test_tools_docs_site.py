@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cases import repeated
 from tests.tools.declarations import load
 from tests.tools.docs_site.__main__ import (
     HERE,
@@ -163,17 +164,8 @@ def test_each_terminal_is_on_a_page(repo: Path) -> None:
         assert f"{name}.svg)" in text, name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [
-        "terminal",
-        "drift",
-        "export",
-        "metrics",
-        # The commands of the first one, in fewer columns.
-        pytest.param("terminal-narrow", marks=pytest.mark.long),
-    ],
+    "name", repeated(["terminal", "drift", "export", "metrics", "terminal-narrow"], first=0, more=1)
 )
 def test_a_terminal_shows_what_a_run_prints(name: str) -> None:
     """Drift and metrics have times and addresses of the run in them: their texts differ."""

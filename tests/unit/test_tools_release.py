@@ -56,7 +56,7 @@ def release(where: Path, version: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs.tool("antsibull-changelog")
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_release_has_version_changelog_tag_artifact_and_checksum(clone: Path) -> None:
     done = release(clone, "1.0.0")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -205,7 +205,7 @@ def live(site: Site, meter: Meter, steps: int, act: Any) -> None:
         meter.take(site, again=site.random.random() < 0.1)
 
 
-@pytest.mark.parametrize("seed", repeated(range(20), first=2))
+@pytest.mark.parametrize("seed", repeated(range(20), first=2, more=4))
 def test_use_is_exact_if_tasks_show_each_change(seed: int) -> None:
     """Guests that live for ten minutes, are resized or moved, at three sites with samples every five
     minutes. Sums over tenants and classes are equal to sums over nodes.
@@ -243,7 +243,7 @@ def test_use_is_exact_if_tasks_show_each_change(seed: int) -> None:
     assert [row["part"] for row in usage["missing"]] == ["site"] * 3
 
 
-@pytest.mark.parametrize("seed", repeated(range(20), first=2))
+@pytest.mark.parametrize("seed", repeated(range(20), first=2, more=4))
 def test_true_use_lies_within_the_bounds(seed: int) -> None:
     """Changes without a task, clones, which have the VMID of their source, and removed backups."""
     sites = {name: Site(random.Random(f"{name}{seed}"), START) for name in ("a", "b", "c")}
