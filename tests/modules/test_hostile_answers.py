@@ -27,7 +27,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.answers.
 )
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.answers.typed import form_of
 from ansible_collections.pve.fleet.plugins.module_utils._foundation.api.client import Client
-from tests.cases import cases
+from tests.cases import cases, repeated
 from tests.faults.table import open_table
 from tests.hostile.mutants import (
     NASTY,
@@ -361,7 +361,7 @@ def test_anything_in_any_place(recorded: Recorded, data: st.DataObject) -> None:
     judge(recorded.run(change), change)
 
 
-@pytest.mark.parametrize("kind", ["openvz", "qemu,future-key=1"])
+@pytest.mark.parametrize("kind", repeated(["openvz", "qemu,future-key=1"], more=0))
 def test_a_guest_of_an_unknown_kind(recorded: Recorded, kind: str) -> None:
     """Each row of the listing that is read first, as a guest that this collection cannot name."""
     rows = [place for place in recorded.spots if is_kind_in_listing(*place[2:])]
@@ -417,7 +417,7 @@ def comparable(value: Any) -> Any:
     return re.sub(r"\b\d+ s old", "old", TIMED_LINE.sub(r"\1", str(value)))
 
 
-@pytest.mark.parametrize("form", [as_text, as_number], ids=["texts", "numbers"])
+@pytest.mark.parametrize("form", repeated([as_text, as_number], more=0), ids=["texts", "numbers"])
 def test_numbers_may_be_texts(recorded: Recorded, form: Any) -> None:
     for number, subject in enumerate(SUBJECTS):
         right, found = results(

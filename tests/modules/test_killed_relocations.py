@@ -189,7 +189,7 @@ def run(fate: Fate, given: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.mark.usefixtures("fast")
-@pytest.mark.parametrize("seed", repeated(range(SEEDS), first=8, more=8))
+@pytest.mark.parametrize("seed", repeated(range(SEEDS), first=8, more=4))
 def test_a_killed_move_is_completed_by_the_next_run(unused: Lab, munich: Lab, seed: int) -> None:
     """The guest ends at the target with its disk and its power state, and the source is gone."""
     prepare(munich)

@@ -195,6 +195,7 @@ def test_an_estate_with_the_artifact_alone(reader: User, lab: Lab) -> None:
     assert reader.play(*leaving).changed == 0
 
 
+@pytest.mark.long
 def test_a_tenant_with_the_artifact_alone(reader: User, lab: Lab) -> None:
     before = lab.state()
     given = ("-e", "@tenant.yml")

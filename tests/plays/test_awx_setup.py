@@ -396,6 +396,7 @@ def test_changes_by_hand_are_undone_and_a_secret_is_kept(awx: Controller, setup:
     assert awx.named("credentials", "Proxmox VE: Proxmox VE").values["inputs"] == LOGIN
 
 
+@pytest.mark.long
 def test_a_refusal_of_awx_has_its_object_and_no_secret(awx: Controller, setup: Player) -> None:
     wrong = {**CHAT, "configuration": {"token": "s3cret-3"}}
     output = play(setup, "-vvv", awx_notifications=[wrong]).expect(2).output
@@ -440,6 +441,7 @@ def nodes_of(awx: Controller, workflow: str) -> dict[str, Item]:
     return {node.name: node for node in nodes if node.values["workflow_job_template"] == number}
 
 
+@pytest.mark.long
 def test_workflows_over_the_sites_of_the_registry(awx: Controller, setup: Player) -> None:
     """A node for each open site, and after all of them a node that merges their results."""
     awx.create("instances", {"hostname": "exec1"})

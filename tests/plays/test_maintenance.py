@@ -138,6 +138,7 @@ def test_a_round(night: Night) -> None:
     assert night.lab.run("evacuation_info")["maintenances"] == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_round_stops_at_a_node_that_is_not_complete_and_continues_there(night: Night) -> None:
     before = populate(night.lab)

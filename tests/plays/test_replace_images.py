@@ -312,7 +312,7 @@ def test_the_plan_of_containers_that_was_approved_is_applied(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", ["marker", "tag", "container"])
+@pytest.mark.parametrize("lost", repeated(["marker", "tag", "container"], more=0))
 def test_a_container_that_is_not_recognized_any_more_is_refused_and_the_others_are_replaced(
     lab: Lab, container_player: Player, lost: str
 ) -> None:

@@ -29,7 +29,7 @@ from tests.demo.lab import Lab
 from tests.tools.environments import NotBuilt, Requirements, build
 from tests.tools.stage import REPO
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 HOME = REPO / "build" / "rulebook"
 REQUIREMENTS = (Requirements("tests/requirements-rulebook.txt"),)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs ansible-test over the staged copy, without containers: ``python -m tests.tools.ansible_test
-sanity [ARGS]``, ``pylint``, or ``integration``.
+sanity [ARGS]`` or ``integration``.
 
 ansible-test builds virtual environments and downloads a pip installer for each. That download is
 the only thing that does not come from a package index, so the installer is provided here, from
@@ -17,10 +17,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from tests.tools.stage import COLLECTIONS, COPY, stage
-
-# ansible-test builds its environments in the copy, so that two runs at once need two.
-_PYLINT_COPY = COLLECTIONS / "pylint" / COPY.relative_to(COLLECTIONS)
+from tests.tools.stage import stage
 
 # ansible-test runs this file instead of the get-pip.py it would download. It clears PIP_* from the
 # environment, so on networks with a certificate authority of their own the system's bundle must be
@@ -74,10 +71,7 @@ def provide_pip_installer(python_version: str) -> None:
 
 
 def main(command: str, *arguments: str) -> int:
-    """Run a command of ansible-test, or its test pylint alone; return its exit status."""
-    copy = COPY
-    if command == "pylint":
-        command, arguments, copy = "sanity", ("--test", "pylint", *arguments), _PYLINT_COPY
+    """Run a command of ansible-test; return its exit status."""
     python_version = f"{sys.version_info.major}.{sys.version_info.minor}"
     provide_pip_installer(python_version)
     bin_directory = Path(sys.executable).parent
@@ -85,7 +79,7 @@ def main(command: str, *arguments: str) -> int:
     # For shellcheck, which pip installed beside ansible-test.
     environment["PATH"] = os.pathsep.join([str(bin_directory), environment.get("PATH", os.defpath)])
     tool = [str(bin_directory / "ansible-test"), command, "--venv", "--python", python_version]
-    done = subprocess.run([*tool, *arguments], cwd=stage(copy=copy), env=environment, check=False)
+    done = subprocess.run([*tool, *arguments], cwd=stage(), env=environment, check=False)
     return done.returncode
 
 
