@@ -24,9 +24,9 @@ OWN_ENVIRONMENTS := tests/requirements-bench% tests/requirements-rulebook% tests
 REQUIREMENTS := requirements-dev.txt $(filter-out $(OWN_ENVIRONMENTS),$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
-# The longest ones begin: the import test of sanity has one core only, and the others get the second one. pylint belongs to
-# `make sanity` and `make matrix`: ruff and mypy find nearly all that it finds, in a tenth of its time.
-LINTERS := sanity-others lint-ansible lint-types lint-ruff lint-licenses lint-nesting lint-words lint-yaml lint-changelog lint-docs
+# The longest ones begin. `make sanity` and `make matrix` run pylint and import too, which take longer than all others together:
+# ruff and mypy find nearly all that pylint finds, and tests without the libraries nearly all that import does.
+LINTERS := sanity-quick lint-ansible lint-types lint-ruff lint-licenses lint-nesting lint-words lint-yaml lint-changelog lint-docs
 
 # Linters run side by side where this make can keep their outputs apart.
 AT_ONCE := $(if $(filter output-sync,$(.FEATURES)),--jobs=$(JOBS) --output-sync=target)
@@ -106,8 +106,8 @@ lint-ansible: $(STAMP) stage ## Roles and playbooks: ansible-lint, profile produ
 sanity: $(STAMP) stage ## ansible-test sanity, without an ignore file
 	$(PY) -m tests.tools.ansible_test sanity $(ARGS)
 
-sanity-others: $(STAMP) stage ## ansible-test sanity without pylint
-	$(PY) -m tests.tools.ansible_test sanity --skip-test pylint $(ARGS)
+sanity-quick: $(STAMP) stage ## ansible-test sanity without its two slowest tests
+	$(PY) -m tests.tools.ansible_test sanity --skip-test pylint --skip-test import $(ARGS)
 
 integration: $(STAMP) stage ## ansible-test integration on the simulated Proxmox VE; ARGS="container" chooses a target
 	$(PY) -m tests.tools.ansible_test integration $(ARGS)

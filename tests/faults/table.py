@@ -474,7 +474,7 @@ class Judge:
         if gone or world.vms[VMID].identity != old.identity:
             self.found("lost", f"VM {VMID}")
         kept = {key for key in self.before.volumes if f"-{VMID}-" in key[1]}
-        # PVE writes a cloud-init drive anew from the configuration.
+        # PVE writes a cloud-init drive again from the configuration.
         kept = {key for key in kept if not key[1].endswith("-cloudinit")}
         kept &= set(self.base.world.volumes)
         missing = kept - set(world.volumes)
