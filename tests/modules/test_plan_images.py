@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +103,10 @@ def test_the_approved_image_is_the_one_that_the_container_gets(
     assert lab.simulator.writes() == []
 
 
-@pytest.mark.parametrize("number", repeated([6, 0, 1, 2, 3, 4, 5, 7, 8]))
-def test_an_interrupted_run_is_continued(
+def stop_before(
     lab: Lab, vmid: int, place: str, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
+    """Apply the plan in a run that ends before its step of that number."""
     sent: list[str] = []
 
     def die(_self: Replacement, step: Any) -> None:
@@ -116,8 +117,43 @@ def test_an_interrupted_run_is_continued(
     with monkeypatch.context() as patch:
         patch.setattr(Replacement, "guard", die)
         assert image(lab, vmid, apply_plan=place)["failed"]
+
+
+@pytest.mark.parametrize("number", repeated([6, 0, 1, 2, 3, 4, 5, 7, 8]))
+def test_an_interrupted_run_is_continued(
+    lab: Lab, vmid: int, place: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    stop_before(lab, vmid, place, monkeypatch, number)
     assert len(applied(lab, vmid, place)) == STEPS + 3 - number
     assert holders(lab) == []
+    assert "image=golden:2" in config(lab, vmid)["description"]
+
+
+def test_a_holder_that_another_run_uses_is_not_removed(
+    lab: Lab, vmid: int, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan has read the container before that run moved the image to it, and the holder later:
+    no such holder is of use.
+    """
+    stop_before(lab, vmid, place, monkeypatch, STEPS - 2)
+    assert len(holders(lab)) == 1
+    late = Replacement._read
+    read: list[Any] = []
+
+    def read_early(self: Replacement, actual: Any) -> Any:
+        if not read:
+            target = {key: one for key, one in actual.target.items() if "unused" not in key}
+            actual = replace(actual, target=target)
+        read.append(actual)
+        return late(self, actual)
+
+    monkeypatch.setattr(Replacement, "_read", read_early)
+    lab.simulator.reset_log()
+    result = image(lab, vmid, apply_plan=place)
+    assert result["plan"][0].startswith("Remove container")
+    assert not result.get("failed"), result["msg"]
+    assert [one for one in lab.simulator.writes() if one["method"] == "DELETE"] == []
+    assert len(holders(lab)) == 1
     assert "image=golden:2" in config(lab, vmid)["description"]
 
 

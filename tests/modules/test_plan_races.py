@@ -24,6 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._foundation.entry.module
 )
 from ansible_collections.pve.fleet.plugins.module_utils._protection.relocate import resource
 from ansible_collections.pve.fleet.plugins.modules.cluster import ENTRY as CLUSTER
+from ansible_collections.pve.fleet.plugins.modules.container_image import ENTRY as CONTAINER_IMAGE
 from ansible_collections.pve.fleet.plugins.modules.failover import ENTRY as FAILOVER
 from ansible_collections.pve.fleet.plugins.modules.power import ENTRY as POWER
 from ansible_collections.pve.fleet.plugins.modules.relocate import ENTRY as RELOCATE
@@ -33,6 +34,7 @@ from tests.labs.relocate import options as options_of_move
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
 from tests.modules.test_cluster import FILE
+from tests.modules.test_container_image import config, container, holders, publish
 from tests.modules.test_failover import munich, options, stop, vienna, web
 from tests.modules.test_plan_relocate import MAPS
 from tests.modules.test_power import places, populate
@@ -124,6 +126,15 @@ def test_the_guests_of_a_lost_site_come_up_once(
     at_once(munich, FAILOVER, place, **task)
     names = [row["name"] for row in munich.client.get("cluster", "resources", type="vm")]
     assert names.count("web") == names.count("box") == 1
+
+
+def test_the_image_of_a_container_is_replaced_once(unused: Lab, place: str) -> None:
+    publish(unused, "1")
+    vmid = container(unused, state="started")
+    publish(unused, "2")
+    at_once(unused, CONTAINER_IMAGE, place, vmid=vmid, source="golden", start=True)
+    assert "image=golden:2" in config(unused, vmid)["description"]
+    assert len(holders(unused)) == 1
 
 
 def test_a_move_that_meets_another_run_says_so(

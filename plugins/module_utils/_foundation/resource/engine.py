@@ -80,7 +80,7 @@ class Steps:
 
     client: Api
     timeout: int = 300  # seconds for each task
-    max_replans: int = 5  # how often a plan is made again after a failure
+    max_replans: int = 5  # how often a plan is made again without becoming shorter
     after_failed_read: str = CONVERGES  # the next step if a read fails after a write
     stale_errors: tuple[type[FleetError], ...] = ()  # failures that show a stale plan
 
@@ -234,9 +234,11 @@ class _Run:
             self.unverified = step
         if verdict is FailureVerdict.FAILED or self.replans >= self.hooks.max_replans:
             raise error
-        self.replans += 1
+        remaining = 1 + len(self.steps)
         self.rest = self.hooks.replan(self.done, True)
         self.steps = list(self.rest.steps)
+        if len(self.steps) >= remaining:  # otherwise another run has done a part of it
+            self.replans += 1
         if verdict is FailureVerdict.STALE and self.steps[:1] == [step]:
             raise error
         if self.unverified is not None:

@@ -104,6 +104,14 @@ def test_what_is_left_is_planned_again_where_another_run_was_faster() -> None:
     assert outcome.rest == Plan((C,))
 
 
+def test_a_plan_that_another_run_makes_shorter_is_planned_again_each_time() -> None:
+    d = step("d")
+    rests = (Plan((B, C, d)), Plan((C, d)), Plan((d,)))
+    thing = Thing(*rests, a=[Conflict()], b=[Conflict()], c=[Conflict()])
+    assert len(rests) > thing.max_replans
+    assert execute(thing, Plan((A, B, C, d))).done == ("Do d",)
+
+
 def test_a_conflict_that_is_still_there_ends_the_run() -> None:
     thing = Thing(Plan((B, C)), b=[Conflict(reason="taken")])
     with pytest.raises(Conflict) as failure:

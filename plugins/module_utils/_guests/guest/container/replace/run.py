@@ -25,6 +25,7 @@ from ....._foundation.cluster.storages.images import ImageVersion
 from ....._foundation.cluster.view import ClusterView
 from ....._foundation.core.errors import (
     Conflict,
+    DigestChanged,
     FleetError,
     NotRunning,
     PermissionDenied,
@@ -223,9 +224,6 @@ class Replacement(GuestSteps, Resource[Result]):
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         self._has_cloned = any(step.action == CLONE for step in done)
         container = self._read_container()
-        template = self._template
-        if template is not None and container.marker.image == image_of(template):
-            self._template = None
         if self._vmid in self._lost and not _holds_for(self._read_holder(container), container):
             self._vmid = self._free_vmid(name_of_holder(container.vmid))
         self._facts = self._read(container)
@@ -235,12 +233,25 @@ class Replacement(GuestSteps, Resource[Result]):
         known = self._facts.container
         container = read_wherever(self.client, CONTAINER, known.vmid, known.node, pool=known.pool)
         require_same(self._guest, known, container, _WRITTEN)
+        template = self._template
+        if template is not None and container.marker.image == image_of(template):
+            self._template = None
         return container
 
     def guard(self, step: Step) -> None:
-        """Raise Conflict if the VMID of the container was reused, or its holder is not one now."""
-        if step.action == REMOVE:
-            self._read(self._read_container())
+        """Raise Conflict if the VMID of the container was reused, if its holder is not one now, or if
+        another run uses it: the plan was made while that run moved the image.
+        """
+        if step.action != REMOVE:
+            return
+        self._facts = self._read(self._read_container())
+        if step not in self._planned().steps:
+            label = self._facts.container.label
+            raise DigestChanged(
+                f"The holder of {label} was not removed: another run uses it",
+                "Run this again",
+                "holder in use",
+            )
 
     def send(self, step: Step) -> StepResult:
         try:
