@@ -82,6 +82,7 @@ FORMER = {
     "relocate.storage_map": {"lcoal-lvm": "ceph"},
     "relocate.networks": {"vmbr00": "vmbr1"},
     "relocate.pools": {"acmee": "acme"},
+    "relocate.quotas": {"acmee": {"memory": "1T"}},
     "relocate.replication_targets": {"pve11": "pve1"},
 }
 # The task of an option for which the task of the declaration does not fit.

@@ -345,6 +345,7 @@ class Places:
             ("storage_map", here, set(self.desired.storage_map), self.facts.rows),
             ("networks", here, set(self.desired.networks), self._bridges_of(cluster, guests)),
             ("pools", f"{here} or {there}", set(self.desired.pools), tenants - {""}),
+            ("quotas", f"{here} or {there}", set(self.desired.quotas), tenants - {""}),
             ("archive_storage", here, {self.desired.archive_storage} - {""}, self.facts.rows),
         ):
             for name in sorted(names - set(known)):
