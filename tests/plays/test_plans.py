@@ -19,6 +19,12 @@ from tests.plays.provision_helpers import DEPROVISION, PROVISION, Player, writes
 ESTATE = ("-e", "@estate.yml")
 
 
+def test_a_plan_that_is_not_there_is_named(player: Player) -> None:
+    refused = player.play("pve.fleet.plan", "-e", "plan_file=nosuch.json").expect(2)
+    assert f"There is no file {player.directory}/nosuch.json" in " ".join(refused.output.split())
+    assert "Unable to access" not in refused.output
+
+
 def test_an_estate_is_planned_approved_applied_and_removed(player: Player, lab: Lab) -> None:
     estate = player.directory / "estate.yml"
     text = (EXAMPLES / "estate.yml").read_text(encoding="utf-8")
