@@ -54,7 +54,7 @@ class PlanBook:
         return None
 
     def compared(self, text: str, vmid: int, key: tuple[str, str, str] = ("", "", "")) -> str:
-        """Return why a guest has no plan, after what an approved plan has for it. Without one,
+        """Return why a guest has no plan, after its values in an approved plan. Without such a plan,
         return the text. `key` has the kind, the tag of the tenant and the name.
         """
         return text
@@ -62,7 +62,7 @@ class PlanBook:
     def explain(
         self, error: FleetError, vmid: int, key: tuple[str, str, str] = ("", "", "")
     ) -> FleetError:
-        """Return the refusal of a guest with what an approved plan has for it; the error of a
+        """Return the refusal of a guest with its values in an approved plan; the error of a
         failed request is returned unchanged.
         """
         if isinstance(error, NotApproved) or error.method or error.retryable:

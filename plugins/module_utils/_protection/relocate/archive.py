@@ -38,7 +38,7 @@ _PLACE: Mapping[str, Sequence[str]] = {
 @dataclass(frozen=True)
 class ArchivePlace:
     """The storage of an archive: its names at the source and at the target, the node that lists it
-    at the target, and the storage to which PVE restores all disks, empty for those in the archive.
+    at the target, and the storage to which PVE restores all disks; if empty, the archive names it.
     """
 
     here: str
@@ -87,7 +87,7 @@ def find_losses(actual: Actual, snapshots: Collection[str], accepted: Collection
 
 
 def restore_storage(actual: Actual, storages: Mapping[str, str]) -> tuple[str, str]:
-    """Return the storage to which PVE restores all disks, empty for those in the archive, or why
+    """Return the storage to which PVE restores all disks, empty if the archive names it, or why
     there is none (pure).
     """
     targets = set(storages.values())

@@ -402,7 +402,7 @@ class Places:
 
     def _find_unknown_groups(self, used: set[str]) -> list[str]:
         """Return the security groups in the rules of a guest that the target lacks: its firewall is
-        copied as it is, and rules of an unknown group have no effect (qemu-server:
+        copied unchanged, and rules of an unknown group have no effect (qemu-server:
         QemuMigrate.pm, phase1_remote; pve-firewall: PVE/Firewall.pm, generate_group_rules).
         """
         site = self.desired.site
@@ -520,7 +520,7 @@ class Places:
 
     def _require_same_cpu(self, actual: Actual, node: str) -> None:
         """Raise ConfigurationError for a running VM with the CPU of its node, if the CPU of the new
-        node is another one. Two requests.
+        node differs. Two requests.
         """
         if not actual.running or _cpu_of(actual) != "host":
             return

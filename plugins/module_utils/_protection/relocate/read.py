@@ -123,8 +123,8 @@ def _replication_jobs(client: Client, is_needed: bool = True) -> Sequence[Mappin
 
 
 def await_unreplicated(client: Client, vmid: int) -> list[str]:
-    """Wait until the node has removed the replication jobs of a guest, and return those that are
-    left: Proxmox VE refuses its move as long as they are listed (qemu-server: API2/Qemu.pm,
+    """Wait until the node has removed the replication jobs of a guest, and return the remaining
+    jobs: Proxmox VE refuses its move until none is listed (qemu-server: API2/Qemu.pm,
     remote_migrate_vm).
     """
     left: list[str] = []

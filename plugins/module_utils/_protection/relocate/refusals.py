@@ -43,7 +43,7 @@ def mode_of(actual: Actual) -> str:
 
 
 def find_refusals(actual: Actual, facts: SourceFacts) -> list[str]:
-    """Return a sentence about each reason at the source, whatever the way."""
+    """Return a sentence about each reason at the source, for every way."""
     problems: list[str] = []
     if actual.status == _HIBERNATED:
         problems.append("it is hibernated, and its memory does not move: start it, or stop it")
