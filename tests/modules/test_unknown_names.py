@@ -73,7 +73,7 @@ VALUES = {
     "relocate.replication_targets": "pve1",
 }
 # The former names in these tables, with a misspelt name and the meant name.
-FORMER = {
+FORMER: dict[str, dict[str, Any]] = {
     "drill_info.storage_map": {"lcoal-lvm": "ceph"},
     "restore.storage_map": {"lcoal-lvm": "ceph"},
     "failover.storage_map": {"lcoal-lvm": "ceph"},
