@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, Generic
 
 from ...._foundation.cluster.state import pool_of
-from ...._foundation.cluster.storages.allocation import base_storages
 from ...._foundation.core.errors import Conflict, FleetError, NotFound
 from ...._foundation.core.result import Result
 from ...._foundation.resource.engine import (
@@ -27,7 +26,6 @@ from ...._foundation.resource.engine import (
     apply_plan,
 )
 from ...._foundation.resource.plan import Plan, Step
-from ...kinds.config.change import with_images
 from ...kinds.hardware import AnyDesired
 from ...kinds.model import Actual
 from ..context import RunContext
@@ -200,25 +198,13 @@ class ChangedGuest(ExistingResource[AnyDesired]):
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = replace(desired, guest=power.after_stop(desired.guest))
         desired = self.flow.planner.still_desired(desired, self.actual, current)
-        rest = self._planned_again(desired, current)
+        planner, facts = self.flow.planner, self._facts
+        rest = planner.plan_intent(
+            with_relocation(planner.intent_of(desired, current), facts), facts
+        )
         node = desired.guest.node or current.node
         present = with_present_content(self.context.desired)
         return with_user_data(rest, present.hardware.snippet, current, node)
-
-    def _planned_again(self, desired: AnyDesired, current: Actual) -> Plan:
-        """Return the plan from a new reading, with the facts of the first plan."""
-        planner, facts = self.flow.planner, self._facts
-        intent = planner.intent_of(desired, current)
-        if intent.moves:
-            intent = with_relocation(intent, facts)
-        change = with_images(intent.change, desired, current.target, facts.sizes)
-        return planner.plan_change(
-            desired,
-            current,
-            change,
-            shared=facts.cluster.shared_storages,
-            bases=base_storages(facts.cluster),
-        )
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the check after a lost answer to a pool step: the configuration of a guest does

@@ -30,7 +30,6 @@ from ...._foundation.cluster.site import (
     unknown_in_lists,
 )
 from ...._foundation.cluster.state import ClusterState, with_other_names
-from ...._foundation.cluster.storages.allocation import base_storages
 from ...._foundation.cluster.view import PATIENCE
 from ...._foundation.cluster.vmids import advice
 from ...._foundation.core import validate
@@ -381,15 +380,13 @@ class GuestFlow(Generic[AnyDesired]):
 
         Raises FleetError for a change that PVE would refuse half way.
         """
-        guest, cluster = intent.guest, facts.cluster
-        change = with_images(intent.change, intent.desired, intent.before, facts.sizes)
-        shared = cluster.shared_storages
+        guest = intent.guest
         if intent.source is not None:
-            plan = plan_creation(self.planner, replace(intent, change=change), shared=shared)
+            change = with_images(intent.change, intent.desired, intent.before, facts.sizes)
+            new, shared = replace(intent, change=change), facts.cluster.shared_storages
+            plan = plan_creation(self.planner, new, shared=shared)
         else:
-            desired, start = intent.desired, intent.start
-            bases = base_storages(cluster) if start.template else frozenset()
-            plan = self.planner.plan_change(desired, start, change, shared=shared, bases=bases)
+            plan = self.planner.plan_intent(intent, facts)
         warnings = list(plan.warnings)
         if intent.vmid and guest.vmid is not None:
             warnings += filter(None, [advice(intent.vmid, guest.vmid_ranges)])

@@ -17,10 +17,11 @@ from typing import Any, Generic
 from ...._foundation.api.settings import ConnectionSettings
 from ...._foundation.cluster.placement import PlacementNeeds
 from ...._foundation.cluster.state import ClusterState
+from ...._foundation.cluster.storages.allocation import base_storages
 from ...._foundation.core.errors import ValidationFailed
 from ...._foundation.resource.plan import Plan, Step
 from ...._foundation.schema.check import find_refusals
-from ...kinds.config.change import ConfigChange, Relocation, applied
+from ...kinds.config.change import ConfigChange, Relocation, applied, with_images
 from ...kinds.hardware import AnyDesired
 from ...kinds.kind import Kind
 from ...kinds.model import Actual
@@ -173,6 +174,14 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         return self.plan_change(
             desired, actual, change, shared=shared, creating=creating, bases=bases
         )
+
+    def plan_intent(self, intent: Intent[AnyDesired], facts: Facts) -> Plan:
+        """Return the plan of an existing guest, from its intent and the answers of the cluster."""
+        cluster, start = facts.cluster, intent.start
+        change = with_images(intent.change, intent.desired, intent.before, facts.sizes)
+        bases = base_storages(cluster) if start.template else frozenset()
+        shared = cluster.shared_storages
+        return self.plan_change(intent.desired, start, change, shared=shared, bases=bases)
 
     def plan_change(
         self,
